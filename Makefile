@@ -1,0 +1,50 @@
+# Every target makes its virtual environment by itself. `make PYTHON=python3.13` chooses the interpreter it is made
+# from, `make PY=/path/to/python` uses an environment of yours as it is.
+PYTHON ?= python3
+VENV ?= .venv
+PY ?= $(VENV)/bin/python
+ARGS ?=
+
+READY := $(if $(filter $(VENV)/bin/python,$(PY)),$(VENV)/.ready)
+SUITE := -m "not bench and not postgres15"
+ON_15 := $(wildcard tests/db tests/schema tests/concurrency)
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo run stop test test-extra check fix
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
+
+venv: $(READY) ## make .venv with everything that development needs
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; try: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(READY) ## the newcomer's first command: thousands of jobs, two killed processes, nothing lost
+	@$(PY) -m tests.demo $(ARGS)
+
+run: $(READY) ## dispatcher, worker and web console, until Ctrl-C
+	@$(PY) -m scheduler_project.run
+
+stop: $(READY) ## stop the PostgreSQL that demo, run or manage.py started
+	@$(PY) -m scheduler_project.embedded stop
+
+test: $(READY) ## the test suite, on a PostgreSQL of its own
+	$(PY) -m pytest $(SUITE) $(ARGS)
+
+test-extra: $(READY) ## what touches the database again, on Debian's PostgreSQL 15
+	TEST_POSTGRES=15 $(PY) -m pytest -m "not bench" $(ON_15) $(ARGS)
+
+check: $(READY) ## lint, format, types, layers, migrations
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+	$(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
+
+fix: $(READY) ## repair what lint and format can repair
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .

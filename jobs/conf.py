@@ -1,0 +1,137 @@
+"""`settings.SCHEDULER` as one frozen, validated value. Every default is here; durations are timedeltas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from django.core.signals import setting_changed
+
+from jobs.errors import NotConfigured
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conf:
+    # scheduling
+    max_attempts: int = 20
+    max_horizon: timedelta = timedelta(days=5 * 365)
+    payload_bytes: int = 256 * 1024
+    result_bytes: int = 256 * 1024
+    error_bytes: int = 32 * 1024
+    external_types: tuple[str, ...] = ()
+    """Names that other code bases handle: schedule() accepts them without a handler here."""
+    schedule_lock_timeout: timedelta | None = None
+    """How long schedule() with a unique key waits for a concurrent caller with the same key; None: for ever."""
+
+    # dispatching
+    look_ahead: timedelta = timedelta(seconds=5)
+    period: timedelta = timedelta(seconds=1)
+    dispatch_batch: int = 2000
+    cron_ahead: timedelta = timedelta(seconds=120)
+    days_ahead: int = 35
+    retention: timedelta = timedelta(days=30)
+
+    # working
+    lease: timedelta = timedelta(seconds=30)
+    idle_poll: timedelta = timedelta(seconds=2)
+    grace: timedelta = timedelta(seconds=30)
+    timeout: timedelta | None = timedelta(hours=1)
+    processes: int = 2
+    threads: int = 8
+    claim_batch: int = 500
+    backoff_base: timedelta = timedelta(seconds=15)
+    backoff_cap: timedelta = timedelta(hours=6)
+    max_crashes: int = 3
+
+    # handlers that reach outside: empty means none
+    django_commands: tuple[str, ...] = ()
+    http_private_hosts: tuple[str, ...] = field(default=())
+    """Host names or networks (CIDR) that http.request may reach although they are private."""
+
+    # tenants
+    tenant_max_running: int | None = None
+    """max_running of a tenant created on first use; None: unlimited."""
+
+    def __post_init__(self) -> None:
+        positive = [
+            "max_horizon",
+            "look_ahead",
+            "period",
+            "cron_ahead",
+            "retention",
+            "lease",
+            "idle_poll",
+            "grace",
+            "backoff_base",
+            "backoff_cap",
+            "max_attempts",
+            "payload_bytes",
+            "result_bytes",
+            "error_bytes",
+            "dispatch_batch",
+            "days_ahead",
+            "processes",
+            "threads",
+            "claim_batch",
+            "max_crashes",
+        ]
+        for name in positive:
+            value = getattr(self, name)
+            if value <= type(value)():
+                raise NotConfigured(f"SCHEDULER[{name!r}] is {value!r}; it must be positive")
+        if self.idle_poll + self.period >= self.look_ahead:
+            raise NotConfigured(
+                f"SCHEDULER: idle_poll ({self.idle_poll}) + period ({self.period}) must be shorter than look_ahead "
+                f"({self.look_ahead}), or a job may reach its queue after its due time"
+            )
+        if self.retention < timedelta(days=3):
+            raise NotConfigured(f"SCHEDULER['retention'] is {self.retention}; at least 3 days are kept")
+
+
+_DURATIONS = {f.name for f in fields(Conf) if "timedelta" in str(f.type)}
+_NULLABLE = {f.name for f in fields(Conf) if "None" in str(f.type)}
+
+
+def parse(values: dict[str, Any]) -> Conf:
+    """Plain settings (durations also as numbers of seconds) to a Conf. NotConfigured names a wrong key or value."""
+    known = {f.name: f for f in fields(Conf)}
+    clean: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in known:
+            raise NotConfigured(f"SCHEDULER has no setting {name!r}; it knows {', '.join(sorted(known))}")
+        clean[name] = _coerce(name, value, known[name].default)
+    return Conf(**clean)
+
+
+def _coerce(name: str, value: Any, default: Any) -> Any:
+    if value is None:
+        if name in _NULLABLE:
+            return None
+        raise NotConfigured(f"SCHEDULER[{name!r}] must not be None")
+    if name in _DURATIONS:
+        if isinstance(value, bool) or not isinstance(value, int | float | timedelta):
+            raise NotConfigured(f"SCHEDULER[{name!r}] must be a timedelta or seconds, not {value!r}")
+        return value if isinstance(value, timedelta) else timedelta(seconds=value)
+    if isinstance(default, tuple):
+        if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+            raise NotConfigured(f"SCHEDULER[{name!r}] must be a list of strings, not {value!r}")
+        return tuple(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise NotConfigured(f"SCHEDULER[{name!r}] must be a whole number, not {value!r}")
+    return value
+
+
+@lru_cache(maxsize=1)
+def conf() -> Conf:
+    return parse(getattr(settings, "SCHEDULER", {}))
+
+
+def _forget(*, setting: str, **kwargs: object) -> None:
+    if setting == "SCHEDULER":
+        conf.cache_clear()
+
+
+setting_changed.connect(_forget)

@@ -1,0 +1,32 @@
+"""Own psycopg connections on Django's settings, for the loops and for DDL. Django's own binds on the client and
+belongs to its thread's transaction; these are in autocommit, bind on the server and speak UTC.
+
+Nothing is prepared: each statement is planned with its values and with the tables' present size. A kept plan made
+while the queue was empty would be used on the burst that follows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from django.db import connections
+
+DIRECT_ALIAS = "direct"
+"""Django alias of the unpooled address (LISTEN, DDL, VACUUM); falls back to the database itself."""
+
+
+def connect(
+    using: str = "default", *, direct: bool = False, name: str = "punctual"
+) -> psycopg.Connection[Any]:
+    """Open a connection of our own. `name` is its application_name, by which a supervisor finds a child's sessions.
+    psycopg.OperationalError when the server cannot be reached."""
+    alias = DIRECT_ALIAS if direct and using == "default" and DIRECT_ALIAS in connections.settings else using
+    params = connections[alias].get_connection_params()
+    for ours in ("context", "cursor_factory", "prepare_threshold"):
+        params.pop(ours, None)
+    params["application_name"] = name[:63]
+    connection: psycopg.Connection[Any] = psycopg.connect(**params, autocommit=True, prepare_threshold=None)
+    if connection.info.parameter_status("TimeZone") != "UTC":
+        connection.execute("SET TIME ZONE 'UTC'")
+    return connection

@@ -1,0 +1,3 @@
+"""What the built-in job types do, as plain functions; `jobs/tasks.py` registers them."""
+
+from __future__ import annotations

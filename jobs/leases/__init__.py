@@ -1,0 +1,30 @@
+"""The only code that needs a lease: claim, fetch, settle, rescue, and the processes that own the leases."""
+
+from __future__ import annotations
+
+from jobs.leases.claim import Claimer, ProcessExpired, Taken
+from jobs.leases.fetch import fetch
+from jobs.leases.park import park, unpark
+from jobs.leases.process import end, register, renew
+from jobs.leases.rescue import rescue, rescue_process
+from jobs.leases.settle import Ended, Fate, PutBack, Settled, fate_of, settle
+
+__all__ = [
+    "Claimer",
+    "Ended",
+    "Fate",
+    "ProcessExpired",
+    "PutBack",
+    "Settled",
+    "Taken",
+    "end",
+    "fate_of",
+    "fetch",
+    "park",
+    "register",
+    "renew",
+    "rescue",
+    "rescue_process",
+    "settle",
+    "unpark",
+]

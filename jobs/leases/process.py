@@ -1,0 +1,63 @@
+"""Processes register, renew their lease and end. The lease of everything a process claimed is this one row's."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+
+from jobs.conf import conf
+from jobs.models.process import ProcessKind
+
+Connection = psycopg.Connection[Any]
+
+
+def register(
+    connection: Connection,
+    kind: ProcessKind,
+    *,
+    pid: int | None = None,
+    parent_id: int | None = None,
+    queues: Sequence[str] = (),
+    types: Sequence[str] = (),
+    lease: timedelta | None = None,
+) -> int:
+    """A new process row, its lease beginning now by the database's clock; returns its id."""
+    row = connection.execute(
+        "INSERT INTO jobs_process (kind, host, pid, parent_id, queues, types, lease_expires_at) "
+        "VALUES (%s, %s, %s, %s, %s::text[], %s::text[], clock_timestamp() + %s) RETURNING id",
+        [
+            kind.value,
+            socket.gethostname()[:255],
+            pid or os.getpid(),
+            parent_id,
+            list(queues),
+            list(types),
+            lease or conf().lease,
+        ],
+    ).fetchone()
+    return int(row[0])  # type: ignore[index]
+
+
+def renew(connection: Connection, ids: Sequence[int], *, lease: timedelta | None = None) -> set[int]:
+    """Extend the leases of these processes; returns those that were still alive. The others never return: their
+    entries may be rescued at any moment, so they stop their bodies and register anew."""
+    rows = connection.execute(
+        "UPDATE jobs_process SET lease_expires_at = clock_timestamp() + %s "
+        "WHERE id = ANY(%s) AND ended_at IS NULL AND lease_expires_at > clock_timestamp() RETURNING id",
+        [lease or conf().lease, list(ids)],
+    ).fetchall()
+    return {process_id for (process_id,) in rows}
+
+
+def end(connection: Connection, ids: Sequence[int]) -> None:
+    """These processes are gone: whatever they still hold is orphaned at once."""
+    connection.execute(
+        "UPDATE jobs_process SET ended_at = clock_timestamp(), "
+        "lease_expires_at = least(lease_expires_at, clock_timestamp()) WHERE id = ANY(%s) AND ended_at IS NULL",
+        [list(ids)],
+    )

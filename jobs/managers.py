@@ -1,0 +1,171 @@
+"""`Job.objects`: `schedule` and `schedule_many`, the only ways a job is born."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+from django.db import connections, models, transaction
+
+from jobs import clock, keys, notify, partitions
+from jobs.bulk import insert_many
+from jobs.conf import conf
+from jobs.errors import InvalidJob
+from jobs.ids import IdRun
+from jobs.newjob import NewJob, Row, prepare
+from jobs.querysets import JobQuerySet
+from jobs.sql import load
+from jobs.tenants import tenant_ids
+
+if TYPE_CHECKING:
+    from jobs.models import Job
+
+_BORN = "jobs are born by Job.objects.schedule() or schedule_many() alone"
+
+
+class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[misc]
+    def schedule(
+        self,
+        job_type: str,
+        payload: Any = None,
+        *,
+        due_at: datetime | None = None,
+        delay: timedelta | None = None,
+        tenant: str = "default",
+        queue: str | None = None,
+        priority: int = 0,
+        group: str | None = None,
+        max_attempts: int | None = None,
+        unique_key: str | None = None,
+        unique_for: timedelta | None = None,
+    ) -> Job:
+        """Schedule one job in the caller's transaction: rolled back with it, visible with it.
+
+        `due_at`: an aware datetime, rounded up to the millisecond; in the past means now. `delay`: from the database's
+        now. Neither: now. `unique_key`: at most one live job per tenant, type and key; then the returned job is the
+        first one with `was_created` False, and the call waits for a concurrent caller with the same key.
+        `unique_for`: hold the key for this time instead of until the job has ended.
+        InvalidJob (its kinds: UnknownJobType, InvalidPayload) names the wrong argument; DayMissing, LockTimeout.
+        """
+        using = self.db
+        now = clock.now(using)
+        new = NewJob(
+            job_type=job_type,
+            payload=payload,
+            due_at=due_at,
+            delay=delay,
+            tenant=tenant,
+            queue=queue,
+            priority=priority,
+            group=group,
+            max_attempts=max_attempts,
+            unique_key=unique_key,
+            unique_for=unique_for,
+        )
+        row = prepare(new, now, IdRun())
+        partitions.require([row.due_at], using)
+        tenant_id = tenant_ids([row.tenant], using)[row.tenant]
+        if row.unique_key is None:
+            job = self._insert(row, tenant_id, now, using)
+        else:
+            with transaction.atomic(using, savepoint=False):
+                wanted = _wanted(row, tenant_id)
+                holder = keys.take([wanted], using)[wanted.name]
+                if holder != row.id:
+                    job = self.get(pk=holder)
+                    job.was_created = False
+                    return job
+                job = self._insert(row, tenant_id, now, using)
+        _hint([row], now, using)
+        return job
+
+    def schedule_many(self, jobs: Iterable[NewJob]) -> list[tuple[UUID, bool]]:
+        """Schedule many in one transaction: `(id, was_created)` for each, in their order. One wrong job refuses all:
+        InvalidJob names its index, and nothing is written."""
+        using = self.db
+        now = clock.now(using)
+        rows = _prepare_many(jobs, now)
+        if not rows:
+            return []
+        partitions.require((row.due_at for row in rows), using)
+        tenants = tenant_ids({row.tenant for row in rows}, using)
+        with transaction.atomic(
+            using
+        ):  # a savepoint: an error inside COPY must not abort the caller's transaction
+            wanted = [_wanted(row, tenants[row.tenant]) for row in rows if row.unique_key is not None]
+            holders = keys.take(wanted, using) if wanted else {}
+            results = [
+                (row.id if row.unique_key is None else holders[_wanted(row, tenants[row.tenant]).name], row)
+                for row in rows
+            ]
+            born = [row for holder, row in results if holder == row.id]
+            insert_many(born, tenants, now + conf().look_ahead, using)
+        _hint(born, now, using)
+        return [(holder, holder == row.id) for holder, row in results]
+
+    async def aschedule(self, job_type: str, payload: Any = None, **options: Any) -> Job:
+        """`schedule` for async code."""
+        return await sync_to_async(self.schedule)(job_type, payload, **options)
+
+    async def aschedule_many(self, jobs: Iterable[NewJob]) -> list[tuple[UUID, bool]]:
+        """`schedule_many` for async code."""
+        return await sync_to_async(self.schedule_many)(jobs)
+
+    def _insert(self, row: Row, tenant_id: int, now: datetime, using: str) -> Job:
+        statement = "schedule_entry" if row.due_at <= now + conf().look_ahead else "schedule_timer"
+        values = {
+            "id": row.id,
+            "due_at": row.due_at,
+            "tenant_id": tenant_id,
+            "job_type": row.job_type,
+            "queue": row.queue,
+            "priority": row.priority,
+            "group": row.group,
+            "max_attempts": row.max_attempts,
+            "cron_id": row.cron_id,
+            "unique_key": row.unique_key,
+            "unique_for": row.unique_for,
+        }
+        with connections[using].cursor() as cursor:
+            cursor.execute(load(statement), {**values, "payload": row.payload})
+            (created_at,) = cursor.fetchone()
+        connection = connections[using]
+        field = self.model._meta.get_field("payload")
+        payload = field.from_db_value(row.payload, None, connection)
+        job: Job = self.model(**values, payload=payload, created_at=created_at)
+        job._state.adding, job._state.db, job.was_created = False, using, True
+        return job
+
+    def create(self, **kwargs: Any) -> NoReturn:
+        raise TypeError(_BORN)
+
+    def bulk_create(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(_BORN)
+
+
+def _prepare_many(jobs: Iterable[NewJob], now: datetime) -> list[Row]:
+    ids, rows = IdRun(), []
+    for index, new in enumerate(jobs):
+        if not isinstance(new, NewJob):
+            raise InvalidJob("job", f"{new!r} is not a NewJob", index=index)
+        try:
+            rows.append(prepare(new, now, ids))
+        except InvalidJob as error:
+            error.index = index
+            error.args = (f"jobs[{index}].{error}",)
+            raise
+    return rows
+
+
+def _wanted(row: Row, tenant_id: int) -> keys.Wanted:
+    assert row.unique_key is not None  # noqa: S101  # for the type checker
+    return keys.Wanted((tenant_id, row.job_type, row.unique_key), row.id, row.unique_for)
+
+
+def _hint(rows: list[Row], now: datetime, using: str) -> None:
+    """Wake the workers when something is due before they would look by themselves."""
+    if any(row.due_at < now + conf().idle_poll for row in rows):
+        notify.after_commit(using)

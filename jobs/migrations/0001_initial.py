@@ -1,0 +1,594 @@
+from __future__ import annotations
+
+import datetime
+
+import django.contrib.postgres.fields
+import django.core.validators
+import django.db.models.deletion
+import django.db.models.functions.datetime
+from django.conf import settings
+from django.db import migrations, models
+
+import jobs.fields
+import jobs.links
+from jobs.migrations._partitioned import CreatePartitionedModel
+from jobs.sql import load
+
+
+class Migration(migrations.Migration):
+    initial = True
+
+    dependencies = [
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+    ]
+
+    operations = [
+        CreatePartitionedModel(
+            name="Attempt",
+            partition_by="due_at",
+            fields=[
+                ("lease_token", models.UUIDField(primary_key=True, serialize=False)),
+                ("job_id", jobs.fields.JobIdField()),
+                ("due_at", models.DateTimeField()),
+                ("attempt", models.IntegerField()),
+                ("process_id", models.BigIntegerField(null=True)),
+                ("started_at", models.DateTimeField(null=True)),
+                ("finished_at", models.DateTimeField()),
+                ("error_class", models.CharField(max_length=200)),
+                ("message", models.TextField()),
+                ("traceback", models.TextField(default="")),
+                ("fingerprint", models.CharField(max_length=16, null=True)),
+            ],
+        ),
+        CreatePartitionedModel(
+            name="CronTick",
+            partition_by="slot",
+            fields=[
+                ("id", jobs.fields.JobIdField(due_field="slot", primary_key=True, serialize=False)),
+                ("slot", models.DateTimeField()),
+                ("definition_id", models.BigIntegerField()),
+                ("revision", models.IntegerField()),
+                (
+                    "outcome",
+                    models.CharField(
+                        choices=[
+                            ("fired", "fired on time"),
+                            ("late", "fired late"),
+                            ("merged", "merged into a later run"),
+                            ("skipped", "skipped"),
+                            ("missed", "older than the catch-up window or over its limit"),
+                            ("replaced", "the definition was changed before it came due"),
+                        ],
+                        max_length=8,
+                    ),
+                ),
+                ("reason", models.CharField(default="", max_length=200)),
+                ("last_slot", models.DateTimeField(null=True)),
+                ("slots", models.IntegerField(default=1)),
+                ("job_id", models.UUIDField(null=True)),
+                ("written_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ],
+            options={
+                "indexes": [models.Index(fields=["definition_id", "slot"], name="jobs_crontick_definition")],
+            },
+        ),
+        migrations.CreateModel(
+            name="OperatorAction",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("verb", models.CharField(max_length=20)),
+                ("actor_name", models.CharField(max_length=150)),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("target", models.JSONField(default=dict)),
+                ("reason", models.CharField(blank=True, default="", max_length=500)),
+                ("matched", models.IntegerField(default=0)),
+                ("changed", models.IntegerField(default=0)),
+                ("skipped", models.JSONField(default=dict)),
+                (
+                    "actor",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-id"],
+            },
+        ),
+        migrations.CreateModel(
+            name="Process",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("dispatcher", "Dispatcher"),
+                            ("supervisor", "Supervisor"),
+                            ("worker", "Worker"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("host", models.CharField(max_length=255)),
+                ("pid", models.IntegerField()),
+                ("parent_id", models.BigIntegerField(null=True)),
+                (
+                    "queues",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=100), default=list, size=None
+                    ),
+                ),
+                (
+                    "types",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=100), default=list, size=None
+                    ),
+                ),
+                ("started_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("lease_expires_at", models.DateTimeField()),
+                ("ended_at", models.DateTimeField(null=True)),
+            ],
+            options={
+                "verbose_name_plural": "processes",
+                "ordering": ["-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("ended_at__isnull", True)),
+                        fields=["lease_expires_at"],
+                        name="jobs_process_live",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Queue",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=100, unique=True)),
+                (
+                    "max_running",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Most jobs at once; 0: none may run; empty: unlimited.",
+                        null=True,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["name"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("max_running__gte", 0)), name="jobs_queue_max_running"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Tenant",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("slug", models.CharField(max_length=100, unique=True)),
+                (
+                    "weight",
+                    models.PositiveSmallIntegerField(
+                        default=1,
+                        help_text="Share of the claims while others wait too.",
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+                (
+                    "max_running",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Most jobs at once; 0: none may run; empty: unlimited.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["slug"],
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("weight__gte", 1)), name="jobs_tenant_weight"),
+                    models.CheckConstraint(
+                        condition=models.Q(("max_running__gte", 0)), name="jobs_tenant_max_running"
+                    ),
+                ],
+            },
+        ),
+        CreatePartitionedModel(
+            name="Job",
+            partition_by="due_at",
+            fields=[
+                ("id", jobs.fields.JobIdField(primary_key=True, serialize=False)),
+                ("due_at", models.DateTimeField()),
+                ("job_type", models.CharField(max_length=100)),
+                ("queue", models.CharField(max_length=100)),
+                ("priority", models.SmallIntegerField(default=0)),
+                ("payload", models.JSONField(default=dict)),
+                ("group", models.CharField(max_length=100, null=True)),
+                ("max_attempts", models.IntegerField()),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("cron_id", models.BigIntegerField(null=True)),
+                ("unique_key", models.CharField(max_length=200, null=True)),
+                ("unique_for", models.DurationField(null=True)),
+                ("concurrency_key", models.CharField(max_length=200, null=True)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="jobs.tenant",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="CronDefinition",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+                ("expression", models.CharField(max_length=512)),
+                ("timezone", models.CharField(default="UTC", max_length=64)),
+                (
+                    "dst",
+                    models.CharField(
+                        choices=[("cron", "cron"), ("skip", "skip"), ("literal", "literal")],
+                        default="cron",
+                        max_length=7,
+                    ),
+                ),
+                ("job_type", models.CharField(max_length=100)),
+                ("payload", models.JSONField(blank=True, default=dict)),
+                ("queue", models.CharField(blank=True, max_length=100, null=True)),
+                ("priority", models.SmallIntegerField(default=0)),
+                ("max_attempts", models.PositiveIntegerField(blank=True, null=True)),
+                ("enabled", models.BooleanField(default=True)),
+                ("start_at", models.DateTimeField(blank=True, null=True)),
+                ("end_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "misfire",
+                    models.CharField(
+                        choices=[
+                            ("run_once", "one run, for the latest missed slot"),
+                            ("run_all", "one run per missed slot, oldest first, up to the limit"),
+                            ("skip", "none; wait for the next slot"),
+                        ],
+                        default="run_once",
+                        max_length=8,
+                    ),
+                ),
+                ("misfire_grace", models.DurationField(default=datetime.timedelta(seconds=60))),
+                ("catchup_window", models.DurationField(default=datetime.timedelta(days=1))),
+                ("catchup_limit", models.PositiveIntegerField(default=100)),
+                (
+                    "overlap",
+                    models.CharField(
+                        choices=[("allow_all", "start at once")], default="allow_all", max_length=11
+                    ),
+                ),
+                (
+                    "source",
+                    models.CharField(
+                        blank=True, default="", help_text="Where code declared it.", max_length=100
+                    ),
+                ),
+                ("next_slot", models.DateTimeField(editable=False, null=True)),
+                (
+                    "last_slot",
+                    models.DateTimeField(
+                        editable=False,
+                        help_text="The cursor: the last slot considered; never moves backwards.",
+                        null=True,
+                    ),
+                ),
+                ("revision", models.IntegerField(default=1, editable=False)),
+                ("broken", models.CharField(blank=True, default="", editable=False, max_length=500)),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to="jobs.tenant"
+                    ),
+                ),
+            ],
+        ),
+        CreatePartitionedModel(
+            name="Timer",
+            partition_by="due_at",
+            fields=[
+                ("job_id", jobs.fields.JobIdField(primary_key=True, serialize=False)),
+                ("due_at", models.DateTimeField()),
+                ("tenant_id", models.BigIntegerField()),
+                ("queue", models.CharField(max_length=100)),
+                ("job_type", models.CharField(max_length=100)),
+                ("priority", models.SmallIntegerField()),
+                ("max_attempts", models.IntegerField()),
+                ("group", models.CharField(max_length=100, null=True)),
+                ("concurrency_key", models.CharField(max_length=200, null=True)),
+                (
+                    "job",
+                    jobs.links.JobLink(
+                        from_fields=["job_id", "due_at"],
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="timer",
+                        to="jobs.job",
+                        to_fields=["id", "due_at"],
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="UniqueKey",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("tenant_id", models.BigIntegerField()),
+                ("job_type", models.CharField(max_length=100)),
+                ("key", models.CharField(max_length=200)),
+                ("job_id", models.UUIDField()),
+                (
+                    "expires_at",
+                    models.DateTimeField(help_text="Null: held until the job has ended.", null=True),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(fields=["job_id"], name="jobs_uniquekey_job"),
+                    models.Index(
+                        condition=models.Q(("expires_at__isnull", False)),
+                        fields=["expires_at"],
+                        name="jobs_uniquekey_expires",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("tenant_id", "job_type", "key"), name="jobs_uniquekey_once"
+                    )
+                ],
+            },
+        ),
+        CreatePartitionedModel(
+            name="Outcome",
+            partition_by="due_at",
+            fields=[
+                ("job_id", jobs.fields.JobIdField(primary_key=True, serialize=False)),
+                ("due_at", models.DateTimeField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("completed", "completed"),
+                            ("failed", "failed"),
+                            ("cancelled", "cancelled"),
+                        ],
+                        max_length=9,
+                    ),
+                ),
+                ("attempt", models.IntegerField()),
+                ("max_attempts", models.IntegerField()),
+                ("crashes", models.IntegerField(default=0)),
+                ("lease_token", models.UUIDField(null=True)),
+                ("started_at", models.DateTimeField(null=True)),
+                ("finished_at", models.DateTimeField()),
+                ("process_id", models.BigIntegerField(null=True)),
+                ("error", models.CharField(max_length=500, null=True)),
+                ("error_fingerprint", models.CharField(max_length=16, null=True)),
+                ("action_id", models.BigIntegerField(null=True)),
+                ("result", models.JSONField(null=True)),
+                (
+                    "job",
+                    jobs.links.JobLink(
+                        from_fields=["job_id", "due_at"],
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="outcome",
+                        to="jobs.job",
+                        to_fields=["id", "due_at"],
+                    ),
+                ),
+            ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state", "failed")),
+                        fields=["finished_at"],
+                        name="jobs_outcome_failed",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="QueueEntry",
+            fields=[
+                ("job_id", jobs.fields.JobIdField(primary_key=True, serialize=False)),
+                ("due_at", models.DateTimeField()),
+                ("run_at", models.DateTimeField()),
+                ("tenant_id", models.BigIntegerField()),
+                ("queue", models.CharField(max_length=100)),
+                ("job_type", models.CharField(max_length=100)),
+                ("priority", models.SmallIntegerField()),
+                ("attempt", models.IntegerField(default=0)),
+                ("max_attempts", models.IntegerField()),
+                ("crashes", models.IntegerField(default=0)),
+                ("enqueued_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("process_id", models.BigIntegerField(null=True)),
+                ("lease_token", models.UUIDField(null=True)),
+                ("claimed_at", models.DateTimeField(null=True)),
+                ("cancel_requested", models.BooleanField(default=False)),
+                (
+                    "parked",
+                    models.CharField(
+                        choices=[("type", "no live worker knows its type")], max_length=4, null=True
+                    ),
+                ),
+                (
+                    "waits",
+                    models.CharField(
+                        choices=[("retry", "Retry"), ("snooze", "Snooze"), ("reschedule", "Reschedule")],
+                        max_length=10,
+                        null=True,
+                    ),
+                ),
+                ("group", models.CharField(max_length=100, null=True)),
+                ("concurrency_key", models.CharField(max_length=200, null=True)),
+                ("action_id", models.BigIntegerField(null=True)),
+                (
+                    "job",
+                    jobs.links.JobLink(
+                        from_fields=["job_id", "due_at"],
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="entry",
+                        to="jobs.job",
+                        to_fields=["id", "due_at"],
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name_plural": "queue entries",
+                "indexes": [
+                    models.Index(
+                        models.F("queue"),
+                        models.F("tenant_id"),
+                        models.OrderBy(models.F("priority"), descending=True),
+                        models.F("run_at"),
+                        models.F("job_id"),
+                        condition=models.Q(("lease_token__isnull", True), ("parked__isnull", True)),
+                        name="jobs_queueentry_ready",
+                    ),
+                    models.Index(
+                        condition=models.Q(("lease_token__isnull", True), ("parked__isnull", True)),
+                        fields=["queue", "run_at"],
+                        name="jobs_queueentry_next",
+                    ),
+                    models.Index(
+                        condition=models.Q(("lease_token__isnull", False)),
+                        fields=["tenant_id", "queue"],
+                        name="jobs_queueentry_tenant",
+                    ),
+                    models.Index(
+                        condition=models.Q(("process_id__isnull", False)),
+                        fields=["process_id"],
+                        name="jobs_queueentry_process",
+                    ),
+                    models.Index(
+                        condition=models.Q(("parked__isnull", False)),
+                        fields=["job_type"],
+                        name="jobs_queueentry_parked",
+                    ),
+                    models.Index(fields=["due_at"], name="jobs_queueentry_due"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("lease_token__isnull", True), ("process_id__isnull", True)),
+                            models.Q(("lease_token__isnull", False), ("process_id__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="jobs_queueentry_leased",
+                    )
+                ],
+            },
+        ),
+        migrations.AddIndex(
+            model_name="job",
+            index=models.Index(fields=["tenant", "due_at"], name="jobs_job_tenant"),
+        ),
+        migrations.AddIndex(
+            model_name="job",
+            index=models.Index(fields=["job_type", "due_at"], name="jobs_job_type"),
+        ),
+        migrations.AddIndex(
+            model_name="job",
+            index=models.Index(
+                condition=models.Q(("group__isnull", False)),
+                fields=["group", "due_at"],
+                name="jobs_job_group",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="crondefinition",
+            index=models.Index(
+                models.OrderBy(models.F("next_slot"), nulls_first=True),
+                condition=models.Q(("broken", ""), ("enabled", True)),
+                name="jobs_crondefinition_due",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="crondefinition",
+            constraint=models.UniqueConstraint(fields=("tenant", "name"), name="jobs_crondefinition_name"),
+        ),
+        migrations.AddConstraint(
+            model_name="crondefinition",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("end_at__isnull", True),
+                    ("start_at__isnull", True),
+                    ("end_at__gt", models.F("start_at")),
+                    _connector="OR",
+                ),
+                name="jobs_crondefinition_window",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="crondefinition",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("catchup_limit__gte", 1), ("catchup_limit__lte", 1000)),
+                name="jobs_crondefinition_limit",
+            ),
+        ),
+        migrations.RunSQL(
+            load("schema/job_id_check"), "ALTER TABLE jobs_job DROP CONSTRAINT jobs_job_id_due_at"
+        ),
+        migrations.RunSQL(load("schema/storage"), migrations.RunSQL.noop),
+        migrations.RunSQL(load("schema/state_view"), "DROP VIEW jobs_job_state"),
+        migrations.RunSQL(
+            load("schema/cron_trigger"),
+            "DROP TRIGGER jobs_crondefinition_changed ON jobs_crondefinition;"
+            "DROP FUNCTION jobs_crondefinition_changed(); DROP FUNCTION jobs_crondefinition_withdraw(bigint)",
+        ),
+    ]

@@ -1,0 +1,36 @@
+"""The tables. Imported in dependency order, so that no import order outside can make a circle."""
+
+from __future__ import annotations
+
+from jobs.models.action import OperatorAction
+from jobs.models.attempt import Attempt
+from jobs.models.cron import CronDefinition, CronTick, Misfire, Overlap, TickOutcome
+from jobs.models.key import UniqueKey
+from jobs.models.outcome import Outcome
+from jobs.models.process import Process, ProcessKind
+from jobs.models.queue import Parked, Queue, QueueEntry, Waits
+from jobs.models.tenant import Tenant
+from jobs.models.timer import Timer
+
+from jobs.models.job import Job  # isort: skip  # last: its manager knows all of the above
+
+__all__ = [
+    "Attempt",
+    "CronDefinition",
+    "CronTick",
+    "Job",
+    "Misfire",
+    "OperatorAction",
+    "Outcome",
+    "Overlap",
+    "Parked",
+    "Process",
+    "ProcessKind",
+    "Queue",
+    "QueueEntry",
+    "Tenant",
+    "TickOutcome",
+    "Timer",
+    "UniqueKey",
+    "Waits",
+]

@@ -1,0 +1,143 @@
+"""What a caller asks for (`NewJob`) and what of it goes into the tables (`Row`), after every check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from jobs import payload as payloads
+from jobs.conf import conf
+from jobs.errors import InvalidJob, describe
+from jobs.ids import IdRun, ceil_ms
+from jobs.partitions import bounds, day_of
+from jobs.registry import registry
+
+PRIORITIES = range(-100, 101)
+"""Larger first, as in django.tasks."""
+CLAMP_DAYS = 2
+"""No row is born into one of the two oldest kept days: they are about to expire."""
+
+
+@dataclass(kw_only=True, slots=True)
+class NewJob:
+    """One job for `schedule_many`: the arguments of `Job.objects.schedule`."""
+
+    job_type: str
+    payload: Any = None
+    due_at: datetime | None = None
+    delay: timedelta | None = None
+    tenant: str = "default"
+    queue: str | None = None
+    priority: int = 0
+    group: str | None = None
+    max_attempts: int | None = None
+    unique_key: str | None = None
+    unique_for: timedelta | None = None
+
+
+@dataclass(slots=True)
+class Row:
+    """A checked job, ready to be inserted."""
+
+    id: UUID
+    due_at: datetime
+    tenant: str
+    job_type: str
+    queue: str
+    priority: int
+    payload: str
+    group: str | None
+    max_attempts: int
+    unique_key: str | None
+    unique_for: timedelta | None
+    cron_id: int | None = None
+
+
+def prepare(new: NewJob, now: datetime, ids: IdRun) -> Row:
+    """Check every field; InvalidJob names the one that is wrong. `now` is the database's time."""
+    known = registry.require(_name("job_type", new.job_type))
+    due_at = _due(new, now)
+    data = payloads.dump(new.payload, known.payload_type) if known and known.payload_type else new.payload
+    _unique(new)
+    return Row(
+        ids.next(due_at),
+        due_at,
+        _name("tenant", new.tenant),
+        new.job_type,
+        _name("queue", new.queue or (known.queue if known else new.job_type)),
+        _whole("priority", new.priority, PRIORITIES),
+        payloads.encode(data, limit=conf().payload_bytes),
+        None if new.group is None else _name("group", new.group),
+        _whole("max_attempts", new.max_attempts, range(1, 10_001))
+        if new.max_attempts is not None
+        else (known.max_attempts if known else conf().max_attempts),
+        new.unique_key,
+        new.unique_for,
+    )
+
+
+def clamp(due_at: datetime, now: datetime) -> datetime:
+    """A due time in the long past means now, but its row must not be born into a day that is about to expire."""
+    oldest = day_of(now - conf().retention) + timedelta(days=CLAMP_DAYS)
+    return max(due_at, bounds(oldest)[0])
+
+
+def _due(new: NewJob, now: datetime) -> datetime:
+    if new.due_at is not None and new.delay is not None:
+        raise InvalidJob("delay", "give due_at or delay, not both")
+    due_at = _after(new.delay, now) if new.delay is not None else new.due_at or now
+    if not isinstance(due_at, datetime) or due_at.tzinfo is None or due_at.utcoffset() is None:
+        raise InvalidJob(
+            "due_at", f"{describe(due_at)} is not an aware datetime; say which zone it is in (timezone.now())"
+        )
+    horizon = now + conf().max_horizon
+    try:
+        due_at = ceil_ms(due_at)
+    except OverflowError as error:
+        raise InvalidJob("due_at", f"{due_at} cannot be expressed in UTC") from error
+    if due_at > horizon:
+        raise InvalidJob("due_at", f"{due_at} is beyond the horizon {horizon} (SCHEDULER['max_horizon'])")
+    return ceil_ms(clamp(due_at, now))
+
+
+def _after(delay: timedelta, now: datetime) -> datetime:
+    if not isinstance(delay, timedelta):
+        raise InvalidJob("delay", f"{describe(delay)} is not a timedelta")
+    try:
+        return now + delay
+    except OverflowError as error:
+        raise InvalidJob("delay", f"{delay} leads out of the calendar") from error
+
+
+def _name(field: str, value: Any, limit: int = 100) -> str:
+    if not isinstance(value, str):
+        raise InvalidJob(field, f"{describe(value)} is not text")
+    if not 0 < len(value) <= limit:
+        raise InvalidJob(field, f"has {len(value)} characters; 1 to {limit} are allowed")
+    if value != value.strip() or not value.isprintable():
+        raise InvalidJob(
+            field, f"{describe(value)} begins or ends with white space or has unprintable characters"
+        )
+    return value
+
+
+def _whole(field: str, value: Any, allowed: range) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
+        raise InvalidJob(field, f"{describe(value)} is no whole number from {allowed[0]} to {allowed[-1]}")
+    return value
+
+
+def _unique(new: NewJob) -> None:
+    if new.unique_key is not None:
+        _name("unique_key", new.unique_key, 200)
+    if new.unique_for is None:
+        return
+    if new.unique_key is None:
+        raise InvalidJob("unique_for", "needs a unique_key")
+    if not isinstance(new.unique_for, timedelta) or not timedelta() < new.unique_for <= conf().retention:
+        # Within the retention the job that holds the key is certain to be there still.
+        raise InvalidJob(
+            "unique_for", f"must be a timedelta above 0 and up to the retention, {conf().retention}"
+        )

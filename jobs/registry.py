@@ -1,0 +1,221 @@
+"""`@job_type` makes a function a handler; `@cron` beside it gives it recurring firings. Registered by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
+
+from jobs.conf import conf
+from jobs.errors import NotConfigured, UnknownJobType
+from jobs.retry import Backoff, default_backoff
+
+if TYPE_CHECKING:
+    from jobs.models import Job
+
+Handler = Callable[..., Any]
+DEFAULT: Any = object()
+"""Stands for `the setting's value`, where None has a meaning of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CronDeclaration:
+    """A recurring rule declared in code, synced to a CronDefinition by `rundispatcher`."""
+
+    expression: str
+    timezone: str = "UTC"
+    dst: str = "cron"
+    name: str = ""
+    payload: dict[str, Any] = field(default_factory=dict)
+    tenant: str = "default"
+
+
+@dataclass(frozen=True)
+class JobType:
+    """A registered handler with its policy. Calling it calls the function itself."""
+
+    name: str
+    handler: Handler
+    queue: str
+    max_attempts_or_none: int | None
+    backoff_or_none: Backoff | None
+    timeout_or_default: timedelta | None
+    atomic: bool
+    exclusive: bool
+    crons: list[CronDeclaration] = field(default_factory=list)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.handler(*args, **kwargs)
+
+    @property
+    def max_attempts(self) -> int:
+        return self.max_attempts_or_none or conf().max_attempts
+
+    @property
+    def backoff(self) -> Backoff:
+        return self.backoff_or_none or default_backoff()
+
+    @property
+    def timeout(self) -> timedelta | None:
+        """Soft timeout: the body is asked to stop. A grace period later its process is killed. None: no timeout."""
+        return conf().timeout if self.timeout_or_default is DEFAULT else self.timeout_or_default
+
+    @cached_property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.handler)
+
+    @cached_property
+    def payload_type(self) -> type[Any] | None:
+        """The dataclass that the second parameter is annotated with; None: payload as keyword arguments."""
+        parameters = list(inspect.signature(self.handler).parameters.values())
+        if len(parameters) != 2 or parameters[1].kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+            return None
+        hint = typing.get_type_hints(self.handler).get(parameters[1].name)
+        return hint if isinstance(hint, type) and dataclasses.is_dataclass(hint) else None
+
+    def schedule(self, payload: Any = None, **options: Any) -> Job:
+        """`Job.objects.schedule` for this type: options are its keyword arguments (due_at, delay, tenant, …)."""
+        return _manager().schedule(self.name, payload, **options)
+
+    async def aschedule(self, payload: Any = None, **options: Any) -> Job:
+        return await _manager().aschedule(self.name, payload, **options)
+
+    def delay(self, **payload: Any) -> Job:
+        """Schedule it for now with these keyword arguments as its payload."""
+        return self.schedule(payload)
+
+
+def _manager() -> Any:
+    return apps.get_model("jobs", "Job").objects  # type: ignore[attr-defined]
+
+
+class Registry:
+    def __init__(self) -> None:
+        self._types: dict[str, JobType] = {}
+
+    def add(self, job_type: JobType) -> None:
+        known = self._types.get(job_type.name)
+        if known and _origin(known.handler) != _origin(job_type.handler):
+            raise NotConfigured(
+                f"the job type {job_type.name!r} is registered twice: by {_origin(known.handler)} and by "
+                f"{_origin(job_type.handler)}"
+            )
+        self._types[job_type.name] = job_type
+
+    def get(self, name: str) -> JobType | None:
+        return self._types.get(name)
+
+    def require(self, name: str) -> JobType | None:
+        """The type, or None for one declared external. UnknownJobType for any other name."""
+        if found := self._types.get(name):
+            return found
+        if name in conf().external_types:
+            return None
+        raise UnknownJobType(
+            "job_type",
+            f"{name!r} is not registered. Decorate its handler with @job_type in an installed app's tasks.py, or name "
+            "it in SCHEDULER['external_types'] when another code base handles it.",
+        )
+
+    def names(self) -> list[str]:
+        return sorted(self._types)
+
+    def types(self) -> list[JobType]:
+        return [self._types[name] for name in self.names()]
+
+    def remove(self, name: str) -> None:
+        """For tests."""
+        self._types.pop(name, None)
+
+
+registry = Registry()
+
+
+def _origin(handler: Handler) -> str:
+    return f"{handler.__module__}.{handler.__qualname__}"
+
+
+def job_type(
+    name: str,
+    *,
+    queue: str | None = None,
+    max_attempts: int | None = None,
+    backoff: Backoff | None = None,
+    timeout: timedelta | None = DEFAULT,
+    atomic: bool = False,
+    exclusive: bool = False,
+) -> Callable[[Handler], JobType]:
+    """Register the function below as the handler of `name`; it receives a Context and its payload.
+
+    `queue`: its work queue (default: one of its own). `atomic`: run body and completion in one transaction, so that
+    its writes to this database happen exactly once. `exclusive`: its process is killed at the end of a lease that
+    could not be renewed. NotConfigured for wrong options or a name that is taken.
+    """
+
+    def register(handler: Handler) -> JobType:
+        made = JobType(
+            name,
+            handler,
+            queue or name,
+            max_attempts,
+            backoff,
+            timeout,
+            atomic,
+            exclusive,
+            list(getattr(handler, "_cron_declarations", [])),
+        )
+        _check(made)
+        registry.add(made)
+        return made
+
+    return register
+
+
+def _check(made: JobType) -> None:
+    if not 0 < len(made.name) <= 100 or not 0 < len(made.queue) <= 100:
+        raise NotConfigured(f"@job_type({made.name!r}): names of types and queues have 1 to 100 characters")
+    if made.max_attempts_or_none is not None and made.max_attempts_or_none < 1:
+        raise NotConfigured(
+            f"@job_type({made.name!r}): max_attempts is {made.max_attempts_or_none}; at least 1"
+        )
+    timeout = made.timeout_or_default
+    if timeout is not DEFAULT and timeout is not None and timeout <= timedelta():
+        raise NotConfigured(
+            f"@job_type({made.name!r}): timeout is {timeout}; it must be positive, or None for none"
+        )
+    if made.atomic and (made.is_async or timeout is None):
+        raise NotConfigured(f"@job_type({made.name!r}): an atomic handler is not async and has a timeout")
+    if not inspect.signature(made.handler).parameters:
+        raise NotConfigured(f"@job_type({made.name!r}): the handler takes no context; add a first parameter")
+
+
+def cron(
+    expression: str,
+    *,
+    timezone: str = "UTC",
+    dst: str = "cron",
+    name: str = "",
+    payload: dict[str, Any] | None = None,
+    tenant: str = "default",
+) -> Callable[[Any], Any]:
+    """Fire the job type beside it at these times: `@cron("0 1 * * *", timezone="Europe/Berlin")`, above or below
+    `@job_type`. Several are told apart by `name`."""
+    declaration = CronDeclaration(
+        expression=expression, timezone=timezone, dst=dst, name=name, payload=payload or {}, tenant=tenant
+    )
+
+    def declare(target: Any) -> Any:
+        if isinstance(target, JobType):
+            target.crons.append(declaration)
+        else:
+            target._cron_declarations = [*getattr(target, "_cron_declarations", []), declaration]
+        return target
+
+    return declare

@@ -1,0 +1,83 @@
+"""What a worker holds (`Claim`) and how an attempt ended (a `Result`): typed values, matched exhaustively."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from jobs.text import ErrorText
+
+
+class Held(NamedTuple):
+    """The part of a claim by which it is settled."""
+
+    job_id: UUID
+    due_at: datetime
+    lease_token: UUID
+    process_id: int
+    job_type: str
+    attempt: int
+    max_attempts: int
+    crashes: int
+
+
+class Claim(NamedTuple):
+    """A queue entry held under a lease, with what was asked for."""
+
+    held: Held
+    tenant_id: int
+    tenant: str
+    queue: str
+    priority: int
+    group: str | None
+    limited: bool
+    """Held under a limit: its body must not outlive its lease."""
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    result: str | None = None
+    """JSON text; None for no result."""
+    note: str | None = None
+    """Why a result that the handler returned was not stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    error: ErrorText
+    after: timedelta
+    """How long to wait for the next attempt, if there is one."""
+    final: bool = False
+    """Whatever attempts are left."""
+    crashed: bool = False
+    """It took its process with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snoozed:
+    delay: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The body stopped because a cancel was requested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """Given back unused; the attempt is not counted."""
+
+    crashed: bool = False
+    """Its supervisor was lost, so that nobody knows whether the body had started."""
+
+
+Result = Completed | Failed | Snoozed | Cancelled | Released
+
+
+class Settlement(NamedTuple):
+    held: Held
+    result: Result
+    started_at: datetime | None

@@ -1,0 +1,19 @@
+-- schedule: a job that is due within the look-ahead, straight into its queue. `run_at` is at least the time of its
+-- insertion (clock_timestamp(), not the start of a long transaction), so that it hardly ever lies behind a claimer.
+WITH job AS (
+    INSERT INTO jobs_job
+        (id, due_at, tenant_id, job_type, queue, priority, payload, "group", max_attempts, cron_id, unique_key, unique_for)
+    VALUES
+        (%(id)s, %(due_at)s, %(tenant_id)s, %(job_type)s, %(queue)s, %(priority)s, %(payload)s, %(group)s,
+         %(max_attempts)s, %(cron_id)s, %(unique_key)s, %(unique_for)s)
+    RETURNING created_at
+),
+entry AS (
+    INSERT INTO jobs_queueentry
+        (job_id, due_at, run_at, tenant_id, queue, job_type, priority, attempt, max_attempts, crashes,
+         cancel_requested, "group")
+    VALUES
+        (%(id)s, %(due_at)s, greatest(%(due_at)s, clock_timestamp()), %(tenant_id)s, %(queue)s, %(job_type)s,
+         %(priority)s, 0, %(max_attempts)s, 0, false, %(group)s)
+)
+SELECT created_at FROM job

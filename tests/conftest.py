@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
+
+import pytest
+from django.db import connections
+from pytest_django import DjangoDbBlocker
+
+from tests import server
+
+DAYS_BACK, DAYS_AHEAD = 2, 5
+_session = pytest.StashKey[server.Session]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    is_xdist_worker = hasattr(config, "workerinput")
+    if not server.GIVEN and not is_xdist_worker and not config.option.collectonly:
+        config.stash[_session] = server.Session()
+    if name := os.environ.get(server.DATABASE_NAME):
+        connections["default"].settings_dict["TEST"]["NAME"] = name
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if session := config.stash.get(_session, None):
+        session.close()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+    """The test database has the days around today; a test that goes elsewhere in time makes its own."""
+    from jobs.partitions import ensure_days
+
+    today = datetime.now(UTC).date()
+    with django_db_blocker.unblock():
+        ensure_days(today - timedelta(days=DAYS_BACK), today + timedelta(days=DAYS_AHEAD))
+
+
+@pytest.fixture
+def database_url(transactional_db: None) -> str:
+    """The address of the test database, for processes and connections beside Django's."""
+    here = connections["default"].settings_dict
+    login = quote(here["USER"]) + (f":{quote(here['PASSWORD'], safe='')}" if here["PASSWORD"] else "")
+    host, port = quote(here["HOST"], safe=""), here["PORT"] or 5432
+    return f"postgresql://{login}@/{quote(here['NAME'])}?host={host}&port={port}"
+
+
+@pytest.fixture
+def process_env(database_url: str) -> dict[str, str]:
+    """The environment of a subprocess that works on the test database."""
+    return {**os.environ, "DATABASE_URL": database_url, "DJANGO_SETTINGS_MODULE": "tests.settings"}
