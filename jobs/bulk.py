@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, LiteralString
 
-from django.db import connections
 from psycopg.types.json import Jsonb
 
 from jobs.newjob import Row
@@ -43,21 +42,20 @@ _ENTRY_TYPES = [
 ]  # fmt: skip
 
 
-def insert_many(rows: Sequence[Row], tenants: dict[str, int], until: datetime, using: str) -> None:
-    """Insert jobs; those due up to `until` (now + look-ahead) go straight into their queues. In the caller's
-    transaction. An entry's `run_at` is at least the time at which the insert began."""
+def insert_many(cursor: Any, rows: Sequence[Row], until: datetime) -> None:
+    """Insert jobs; those due up to `until` (now + look-ahead) go straight into their queues. In the
+    transaction of the cursor. An entry's `run_at` is at least the time at which the insert began."""
     if not rows:
         return
-    with connections[using].cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        (begun,) = cursor.fetchone()
-        _copy(cursor, _JOB, _JOB_TYPES, (_job(row, tenants) for row in rows))
-        later = [row for row in rows if row.due_at > until]
-        if later:
-            _copy(cursor, _TIMER, _TIMER_TYPES, (_timer(row, tenants) for row in later))
-        if len(later) < len(rows):
-            soon = (_entry(row, tenants, begun) for row in rows if row.due_at <= until)
-            _copy(cursor, _ENTRY, _ENTRY_TYPES, soon)
+    cursor.execute("SELECT clock_timestamp()")
+    (begun,) = cursor.fetchone()
+    _copy(cursor, _JOB, _JOB_TYPES, (_job(row) for row in rows))
+    later = [row for row in rows if row.due_at > until]
+    if later:
+        _copy(cursor, _TIMER, _TIMER_TYPES, (_timer(row) for row in later))
+    if len(later) < len(rows):
+        soon = (_entry(row, begun) for row in rows if row.due_at <= until)
+        _copy(cursor, _ENTRY, _ENTRY_TYPES, soon)
 
 
 def _copy(cursor: Any, statement: LiteralString, types: list[str], values: Iterable[tuple[Any, ...]]) -> None:
@@ -67,21 +65,21 @@ def _copy(cursor: Any, statement: LiteralString, types: list[str], values: Itera
             copy.write_row(value)
 
 
-def _job(row: Row, tenants: dict[str, int]) -> tuple[Any, ...]:
+def _job(row: Row) -> tuple[Any, ...]:
     return (
-        row.id, row.due_at, tenants[row.tenant], row.job_type, row.queue, row.priority,
+        row.id, row.due_at, row.tenant_id, row.job_type, row.queue, row.priority,
         Jsonb(row.payload, dumps=str.encode), row.group, row.max_attempts, row.cron_id, row.unique_key, row.unique_for,
     )  # fmt: skip
 
 
-def _timer(row: Row, tenants: dict[str, int]) -> tuple[Any, ...]:
+def _timer(row: Row) -> tuple[Any, ...]:
     return (
-        row.id, row.due_at, tenants[row.tenant], row.queue, row.job_type, row.priority, row.max_attempts, row.group,
+        row.id, row.due_at, row.tenant_id, row.queue, row.job_type, row.priority, row.max_attempts, row.group,
     )  # fmt: skip
 
 
-def _entry(row: Row, tenants: dict[str, int], begun: datetime) -> tuple[Any, ...]:
+def _entry(row: Row, begun: datetime) -> tuple[Any, ...]:
     return (
-        row.id, row.due_at, max(row.due_at, begun), tenants[row.tenant], row.queue, row.job_type, row.priority,
+        row.id, row.due_at, max(row.due_at, begun), row.tenant_id, row.queue, row.job_type, row.priority,
         0, row.max_attempts, 0, False, row.group,
     )  # fmt: skip

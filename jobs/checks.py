@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks import Warning as CheckWarning
 from django.db import DatabaseError, connections
 
 from jobs import clock
@@ -62,11 +63,11 @@ def _check_days(alias: str) -> list[CheckMessage]:
     try:
         ready = plan(clock.now(alias), alias).ready
     except (DatabaseError, SchedulerError) as error:
-        return [Warning(f"the days of {alias!r} could not be read: {error}", id="jobs.W011")]
+        return [CheckWarning(f"the days of {alias!r} could not be read: {error}", id="jobs.W011")]
     if ready >= MIN_READY_DAYS:
         return []
     return [
-        Warning(
+        CheckWarning(
             f"only {ready} days are ready in {alias!r}: jobs due later may fail to be scheduled.",
             hint="Run `manage.py managepartitions ensure`, or keep a dispatcher running.",
             id="jobs.W010",

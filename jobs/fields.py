@@ -40,11 +40,11 @@ def _due_col(lhs: Any) -> Col | None:
     if not isinstance(lhs, Col) or not isinstance(lhs.target, JobIdField):
         return None  # a subquery or an annotation: nothing to bound
     field = lhs.target
-    return field.model._meta.get_field(field.due_field).get_col(lhs.alias)  # type: ignore[union-attr,return-value]
+    return field.model._meta.get_field(field.due_field).get_col(lhs.alias)  # type: ignore[union-attr]
 
 
 @JobIdField.register_lookup
-class JobIdExact(Exact):  # type: ignore[type-arg]
+class JobIdExact(Exact):
     def as_sql(self, compiler: Any, connection: Any) -> Any:
         sql, params = super().as_sql(compiler, connection)
         col = _due_col(self.lhs)
@@ -59,7 +59,7 @@ class JobIdExact(Exact):  # type: ignore[type-arg]
 
 
 @JobIdField.register_lookup
-class JobIdIn(In):  # type: ignore[type-arg]
+class JobIdIn(In):
     def as_sql(self, compiler: Any, connection: Any) -> Any:
         col = _due_col(self.lhs)
         if col is None or not self.rhs_is_direct_value():

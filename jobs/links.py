@@ -6,7 +6,7 @@ their own `due_at` bounds (`with_state(window)` does), else fetch the jobs in a 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import DO_NOTHING
 from django.db.models.fields.related import ForeignObject, ForeignObjectRel
@@ -19,9 +19,15 @@ class JobRel(ForeignObjectRel):
         self.multiple = False
 
 
-class JobLink(ForeignObject):
-    many_to_many = many_to_one = one_to_many = False  # type: ignore[assignment]
-    one_to_one = True  # type: ignore[assignment]
+if TYPE_CHECKING:
+    _Base = ForeignObject[Any, Any]
+else:
+    _Base = ForeignObject
+
+
+class JobLink(_Base):
+    many_to_many = many_to_one = one_to_many = False
+    one_to_one = True
     related_accessor_class = ReverseOneToOneDescriptor  # type: ignore[assignment]
     forward_related_accessor_class = ForwardOneToOneDescriptor
     rel_class = JobRel

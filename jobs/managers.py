@@ -67,18 +67,19 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         )
         row = prepare(new, now, IdRun())
         partitions.require([row.due_at], using)
-        tenant_id = tenant_ids([row.tenant], using)[row.tenant]
+        row.tenant_id = tenant_ids([row.tenant], using)[row.tenant]
+        job: Job
         if row.unique_key is None:
-            job = self._insert(row, tenant_id, now, using)
+            job = self._insert(row, now, using)
         else:
             with transaction.atomic(using, savepoint=False):
-                wanted = _wanted(row, tenant_id)
+                wanted = _wanted(row)
                 holder = keys.take([wanted], using)[wanted.name]
                 if holder != row.id:
                     job = self.get(pk=holder)
                     job.was_created = False
                     return job
-                job = self._insert(row, tenant_id, now, using)
+                job = self._insert(row, now, using)
         _hint([row], now, using)
         return job
 
@@ -92,17 +93,19 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             return []
         partitions.require((row.due_at for row in rows), using)
         tenants = tenant_ids({row.tenant for row in rows}, using)
+        for row in rows:
+            row.tenant_id = tenants[row.tenant]
         with transaction.atomic(
             using
         ):  # a savepoint: an error inside COPY must not abort the caller's transaction
-            wanted = [_wanted(row, tenants[row.tenant]) for row in rows if row.unique_key is not None]
+            wanted = [_wanted(row) for row in rows if row.unique_key is not None]
             holders = keys.take(wanted, using) if wanted else {}
             results = [
-                (row.id if row.unique_key is None else holders[_wanted(row, tenants[row.tenant]).name], row)
-                for row in rows
+                (row.id if row.unique_key is None else holders[_wanted(row).name], row) for row in rows
             ]
             born = [row for holder, row in results if holder == row.id]
-            insert_many(born, tenants, now + conf().look_ahead, using)
+            with connections[using].cursor() as cursor:
+                insert_many(cursor, born, now + conf().look_ahead)
         _hint(born, now, using)
         return [(holder, holder == row.id) for holder, row in results]
 
@@ -114,12 +117,12 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         """`schedule_many` for async code."""
         return await sync_to_async(self.schedule_many)(jobs)
 
-    def _insert(self, row: Row, tenant_id: int, now: datetime, using: str) -> Job:
+    def _insert(self, row: Row, now: datetime, using: str) -> Job:
         statement = "schedule_entry" if row.due_at <= now + conf().look_ahead else "schedule_timer"
-        values = {
+        values: dict[str, Any] = {
             "id": row.id,
             "due_at": row.due_at,
-            "tenant_id": tenant_id,
+            "tenant_id": row.tenant_id,
             "job_type": row.job_type,
             "queue": row.queue,
             "priority": row.priority,
@@ -160,9 +163,9 @@ def _prepare_many(jobs: Iterable[NewJob], now: datetime) -> list[Row]:
     return rows
 
 
-def _wanted(row: Row, tenant_id: int) -> keys.Wanted:
+def _wanted(row: Row) -> keys.Wanted:
     assert row.unique_key is not None  # noqa: S101  # for the type checker
-    return keys.Wanted((tenant_id, row.job_type, row.unique_key), row.id, row.unique_for)
+    return keys.Wanted((row.tenant_id, row.job_type, row.unique_key), row.id, row.unique_for)
 
 
 def _hint(rows: list[Row], now: datetime, using: str) -> None:

@@ -53,6 +53,8 @@ class Row:
     unique_key: str | None
     unique_for: timedelta | None
     cron_id: int | None = None
+    tenant_id: int = 0
+    """Known once the tenant has been looked up or made."""
 
 
 def prepare(new: NewJob, now: datetime, ids: IdRun) -> Row:
@@ -87,7 +89,7 @@ def clamp(due_at: datetime, now: datetime) -> datetime:
 def _due(new: NewJob, now: datetime) -> datetime:
     if new.due_at is not None and new.delay is not None:
         raise InvalidJob("delay", "give due_at or delay, not both")
-    due_at = _after(new.delay, now) if new.delay is not None else new.due_at or now
+    due_at: Any = _after(new.delay, now) if new.delay is not None else new.due_at or now
     if not isinstance(due_at, datetime) or due_at.tzinfo is None or due_at.utcoffset() is None:
         raise InvalidJob(
             "due_at", f"{describe(due_at)} is not an aware datetime; say which zone it is in (timezone.now())"
@@ -102,7 +104,7 @@ def _due(new: NewJob, now: datetime) -> datetime:
     return ceil_ms(clamp(due_at, now))
 
 
-def _after(delay: timedelta, now: datetime) -> datetime:
+def _after(delay: Any, now: datetime) -> datetime:
     if not isinstance(delay, timedelta):
         raise InvalidJob("delay", f"{describe(delay)} is not a timedelta")
     try:
@@ -136,7 +138,8 @@ def _unique(new: NewJob) -> None:
         return
     if new.unique_key is None:
         raise InvalidJob("unique_for", "needs a unique_key")
-    if not isinstance(new.unique_for, timedelta) or not timedelta() < new.unique_for <= conf().retention:
+    lifetime: Any = new.unique_for
+    if not isinstance(lifetime, timedelta) or not timedelta() < lifetime <= conf().retention:
         # Within the retention the job that holds the key is certain to be there still.
         raise InvalidJob(
             "unique_for", f"must be a timedelta above 0 and up to the retention, {conf().retention}"

@@ -82,10 +82,12 @@ class JobType:
 
     def schedule(self, payload: Any = None, **options: Any) -> Job:
         """`Job.objects.schedule` for this type: options are its keyword arguments (due_at, delay, tenant, …)."""
-        return _manager().schedule(self.name, payload, **options)
+        job: Job = _manager().schedule(self.name, payload, **options)
+        return job
 
     async def aschedule(self, payload: Any = None, **options: Any) -> Job:
-        return await _manager().aschedule(self.name, payload, **options)
+        job: Job = await _manager().aschedule(self.name, payload, **options)
+        return job
 
     def delay(self, **payload: Any) -> Job:
         """Schedule it for now with these keyword arguments as its payload."""
@@ -93,7 +95,7 @@ class JobType:
 
 
 def _manager() -> Any:
-    return apps.get_model("jobs", "Job").objects  # type: ignore[attr-defined]
+    return apps.get_model("jobs", "Job").objects
 
 
 class Registry:

@@ -44,6 +44,13 @@ def names(name: str, default: str | None = "") -> list[str]:
     return [item.strip() for item in text(name, default).split(",") if item.strip()]
 
 
+def one_of(name: str, options: tuple[str, ...], default: str) -> str:
+    value = text(name, default)
+    if value not in options:
+        raise NotConfigured(f"{name} is {value!r}; it must be one of {', '.join(options)}")
+    return value
+
+
 def whole(name: str, default: int) -> int:
     return _whole(name, text(name, str(default)))
 

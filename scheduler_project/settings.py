@@ -116,6 +116,7 @@ if env.flag("BEHIND_TLS_PROXY", default=False):
 # To speak for subdomains and to enter browsers' lists is for the owner of the domain, not for one application.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
+_level = env.one_of("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -123,8 +124,8 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
-        "jobs": {"level": env.text("LOG_LEVEL", "INFO").upper()},
-        "dispatch": {"level": env.text("LOG_LEVEL", "INFO").upper()},
+        "jobs": {"level": _level},
+        "dispatch": {"level": _level},
         "django": {"handlers": [], "level": "INFO"},
     },
 }

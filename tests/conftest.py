@@ -8,6 +8,7 @@ import pytest
 from django.db import connections
 from pytest_django import DjangoDbBlocker
 
+from jobs.errors import NotConfigured
 from tests import server
 
 DAYS_BACK, DAYS_AHEAD = 2, 5
@@ -17,7 +18,10 @@ _session = pytest.StashKey[server.Session]()
 def pytest_configure(config: pytest.Config) -> None:
     is_xdist_worker = hasattr(config, "workerinput")
     if not server.GIVEN and not is_xdist_worker and not config.option.collectonly:
-        config.stash[_session] = server.Session()
+        try:
+            config.stash[_session] = server.Session()
+        except NotConfigured as error:
+            raise pytest.UsageError(str(error)) from None
     if name := os.environ.get(server.DATABASE_NAME):
         connections["default"].settings_dict["TEST"]["NAME"] = name
 

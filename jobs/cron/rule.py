@@ -67,15 +67,17 @@ class Rule:
     def streams(self) -> tuple[str, ...]:
         """Texts for croniter whose union is this rule: none restricts both day fields, each can match.
 
-        croniter reads `15 * 5#3` as AND, and walks 50 years for a day that never comes.
+        croniter reads `15 * 5#3` as AND, takes `L` beside 30 days for 31 days and so for `*`, and walks 50
+        years for a day that never comes.
         """
         month = _text(self.months, 12)
         if self.every_day:
             return (f"{self._clock} * {month} *",)
         streams = []
-        if self.by_day:
-            days = ",".join([*map(str, sorted(self.possible_days)), *(["L"] if self.last_day else [])])
-            streams += [f"{self._clock} {days} {month} *"] if days else []
+        if self.by_day and self.possible_days:
+            streams.append(f"{self._clock} {_text(self.possible_days, 31)} {month} *")
+        if self.by_day and self.last_day:
+            streams.append(f"{self._clock} L {month} *")
         if self.by_weekday and self.weekdays:
             streams.append(f"{self._clock} * {month} {_text(self.weekdays, 7)}")
         if self.by_weekday and self.nth_weekdays:

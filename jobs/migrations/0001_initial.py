@@ -309,6 +309,14 @@ class Migration(migrations.Migration):
                         blank=True, default="", help_text="Where code declared it.", max_length=100
                     ),
                 ),
+                (
+                    "declared",
+                    models.JSONField(
+                        editable=False,
+                        help_text="What code declared last: an edit here stays until the code changes.",
+                        null=True,
+                    ),
+                ),
                 ("next_slot", models.DateTimeField(editable=False, null=True)),
                 (
                     "last_slot",
@@ -519,6 +527,11 @@ class Migration(migrations.Migration):
                         condition=models.Q(("parked__isnull", False)),
                         fields=["job_type"],
                         name="jobs_queueentry_parked",
+                    ),
+                    models.Index(
+                        condition=models.Q(("crashes__gte", 2)),
+                        fields=["queue"],
+                        name="jobs_queueentry_suspect",
                     ),
                     models.Index(fields=["due_at"], name="jobs_queueentry_due"),
                 ],

@@ -54,6 +54,11 @@ class CronDefinition(models.Model):
     catchup_limit = models.PositiveIntegerField(default=100)
     overlap = models.CharField(max_length=11, choices=Overlap.choices, default=Overlap.ALLOW_ALL)
     source = models.CharField(max_length=100, default="", blank=True, help_text="Where code declared it.")
+    declared = models.JSONField(
+        null=True,
+        editable=False,
+        help_text="What code declared last: an edit here stays until the code changes.",
+    )
     next_slot = models.DateTimeField(null=True, editable=False)
     last_slot = models.DateTimeField(
         null=True, editable=False, help_text="The cursor: the last slot considered; never moves backwards."

@@ -52,7 +52,7 @@ class Job(models.Model):
     unique_for = models.DurationField(null=True)
     concurrency_key = models.CharField(max_length=200, null=True)
 
-    objects: ClassVar[JobManager] = JobManager()  # type: ignore[assignment]
+    objects: ClassVar[JobManager] = JobManager()
 
     state = _State()
 
@@ -90,4 +90,5 @@ class Job(models.Model):
         return self._alone().reschedule(run_at)
 
     def _alone(self) -> JobQuerySet:
-        return Job.objects.using(self._state.db).filter(pk=self.pk)
+        alone: JobQuerySet = Job.objects.using(self._state.db).filter(pk=self.pk)
+        return alone

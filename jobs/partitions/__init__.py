@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.partitions.catalog import KEYS, PARENTS, DayLeaves, bounds, day_of, maintenance, read_days
+from jobs.partitions.catalog import KEYS, MAX_DAYS, PARENTS, DayLeaves, bounds, day_of, maintenance, read_days
 from jobs.partitions.ensure import ensure, ensure_days, known, require
 from jobs.partitions.expire import Expired, expire
 from jobs.partitions.plan import Plan, Step, plan, wanted_days
@@ -10,6 +10,7 @@ from jobs.partitions.seal import seal
 
 __all__ = [
     "KEYS",
+    "MAX_DAYS",
     "PARENTS",
     "DayLeaves",
     "Expired",

@@ -41,7 +41,7 @@ _ATTACH: LiteralString = "ALTER TABLE {parent} ATTACH PARTITION {leaf} FOR VALUE
 
 def ensure(days: Iterable[date], using: str = "default") -> list[date]:
     """Make the days that are missing or incomplete; returns those. DayMissing when one cannot be made."""
-    made = []
+    made: list[date] = []
     with maintenance(using) as connection:
         have = read_days(connection)
         wanted = [day for day in sorted(set(days)) if day not in have or not have[day].complete]

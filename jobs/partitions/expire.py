@@ -116,7 +116,7 @@ def unfinished(connection: Connection, leaves: DayLeaves) -> str:
     return f"{timers} scheduled and {entries} queued jobs have not ended"
 
 
-def _count(connection: Connection, query: sql.Composable, params: list[datetime]) -> int:
+def _count(connection: Connection, query: sql.Composed | sql.SQL, params: list[datetime]) -> int:
     row = connection.execute(query, params).fetchone()
     return int(row[0]) if row else 0
 

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from datetime import date
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
-from typing import LiteralString, cast
+from typing import Any, LiteralString, cast
 
 from psycopg import sql
 
 
-@lru_cache(maxsize=None)
+@cache
 def load(name: str) -> LiteralString:
-    text = resources.files("jobs.sql").joinpath(f"{name}.sql").read_text("utf-8")
-    return cast("LiteralString", text)
+    text: Any = resources.files("jobs.sql").joinpath(f"{name}.sql").read_text("utf-8")
+    return cast(LiteralString, text)
 
 
 @lru_cache(maxsize=1024)
 def for_day(name: str, day: date) -> LiteralString:
     """The statement on the leaves of one UTC day: 2 locks and 0.01 ms of planning where the parent takes up to 182
     and 2 ms at 45 partitions."""
-    leaves = {table: sql.Identifier(leaf(f"jobs_{table}", day)) for table in ("job", "timer", "outcome", "attempt")}
-    return cast("LiteralString", sql.SQL(load(name)).format(**leaves).as_string(None))
+    leaves = {
+        table: sql.Identifier(leaf(f"jobs_{table}", day)) for table in ("job", "timer", "outcome", "attempt")
+    }
+    text: Any = sql.SQL(load(name)).format(**leaves).as_string(None)
+    return cast(LiteralString, text)
 
 
 def leaf(parent: str, day: date) -> str:

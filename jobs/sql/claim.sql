@@ -5,7 +5,8 @@
 -- the inner LIMIT, so nothing is locked in vain; SKIP LOCKED, so two claimers never wait for each other.
 -- Written by ctid: joined by key, a plan made while the statistics say "empty" walks the whole table once a row (25 s
 -- for 500 of 50,000). A row that was changed after our snapshot is locked but not found by its new ctid: next time.
--- An entry that must start at once (its last attempt, or it was in a crash) is taken for a free slot only.
+-- An entry that must start at once (its last attempt, it was in a crash, or it takes up a slot of a limit) is taken
+-- for a free thread only.
 WITH tenants AS MATERIALIZED (
     SELECT pair.tenant_id, pair.priority, pair.ord, tenant.max_running IS NOT NULL AS limited,
         CASE
@@ -46,7 +47,8 @@ pick AS MATERIALIZED (
     SELECT entry.ctid, entry.at_once, tenants.ord
     FROM tenants
     CROSS JOIN LATERAL (
-        SELECT ctid, attempt + 1 >= max_attempts OR crashes > 0 AS at_once
+        SELECT ctid,
+            attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited FROM room) AS at_once
         FROM jobs_queueentry
         WHERE queue = %(queue)s AND lease_token IS NULL AND parked IS NULL
             AND tenant_id = tenants.tenant_id AND priority = tenants.priority AND run_at <= now()

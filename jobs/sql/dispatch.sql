@@ -3,7 +3,7 @@
 -- by ON CONFLICT. By ctid: timers are never updated, so it cannot change under us, and no plan can go wrong. `run_at` is at least now: an entry hardly ever lies behind what a claimer has already passed.
 WITH due AS MATERIALIZED (
     SELECT ctid FROM {timer}
-    WHERE due_at < %(until)s
+    WHERE due_at < %(until)s AND job_id <> ALL(%(aside)s::uuid[])
     ORDER BY due_at, job_id
     LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED
@@ -12,10 +12,14 @@ gone AS (
     DELETE FROM {timer}
     WHERE ctid = ANY(ARRAY(SELECT ctid FROM due))
     RETURNING *
+),
+entry AS (
+    INSERT INTO jobs_queueentry
+        (job_id, due_at, run_at, tenant_id, queue, job_type, priority, attempt, max_attempts, crashes, cancel_requested,
+         "group", concurrency_key)
+    SELECT job_id, due_at, greatest(due_at, clock_timestamp()), tenant_id, queue, job_type, priority, 0, max_attempts, 0,
+        false, "group", concurrency_key
+    FROM gone
+    RETURNING run_at
 )
-INSERT INTO jobs_queueentry
-    (job_id, due_at, run_at, tenant_id, queue, job_type, priority, attempt, max_attempts, crashes, cancel_requested,
-     "group", concurrency_key)
-SELECT job_id, due_at, greatest(due_at, clock_timestamp()), tenant_id, queue, job_type, priority, 0, max_attempts, 0,
-    false, "group", concurrency_key
-FROM gone
+SELECT count(*), min(run_at) FROM entry

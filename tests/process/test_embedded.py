@@ -25,6 +25,8 @@ from scheduler_project.embedded.place import Place, locate, own_folder
 
 pytestmark = pytest.mark.process
 
+ROOT = Path(__file__).resolve().parents[2]
+
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another account")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
@@ -307,6 +309,7 @@ def test_a_folder_that_root_copied_is_given_to_the_account(made: Path) -> None:
 
 
 @as_root
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_an_ordinary_user_runs_it_as_himself(data: Path) -> None:
     nobody = account.Account("nobody", 65534, 65534)
     data.parent.mkdir()
@@ -327,9 +330,6 @@ def test_an_ordinary_user_runs_it_as_himself(data: Path) -> None:
     assert data.stat().st_uid == nobody.uid
     assert embedded.is_running(data)
     assert account.find(data) == nobody, "root starts it as its owner"
-
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def contents(data: Path) -> set[tuple[str, int]]:

@@ -189,7 +189,7 @@ def meanings(draw: st.DrawFn, month: int, hour: int) -> Meaning:
     weekday_text, nth = "*", set[tuple[int, int]]()
     if draw(COIN):
         weekday_text, weekdays = draw(lists(0, 6, ("1", "5")))
-        extra = draw(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 5)), max_size=2))
+        extra = draw(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 5)), max_size=8))
         nth = set(extra)
         parts = [weekday_text, *(f"{day}#{k}" if k else f"{day}L" for day, k in extra)]
         if draw(COIN) and nth:

@@ -69,7 +69,7 @@ def test_any_key_makes_a_valid_message_id(key: str) -> None:
 
 
 def test_a_sender_without_a_domain_still_gives_a_message_id() -> None:
-    for sender in ("root", "ada@", "ada@ä.example", "ada@exa mple"):
+    for sender in ("root", "ada@", "ada@ä.example"):
         assert message_id("key", sender) == "<key@localhost>"
 
 

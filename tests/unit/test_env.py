@@ -114,9 +114,7 @@ def test_a_direct_address_gets_an_alias_and_spares_the_pooler_server_side_cursor
     assert databases["default"]["DISABLE_SERVER_SIDE_CURSORS"]
 
 
-@pytest.mark.parametrize(
-    "url", ["hello", "mysql://a@b/c", "postgresql://a@b:port/c", "postgresql://a@b"]
-)
+@pytest.mark.parametrize("url", ["hello", "mysql://a@b/c", "postgresql://a@b:port/c", "postgresql://a@b"])
 def test_an_address_that_is_not_postgresql_is_refused_without_showing_it(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +156,12 @@ def test_a_flag_that_is_neither_yes_nor_no_is_refused(monkeypatch: pytest.Monkey
 
     with pytest.raises(NotConfigured, match="TEST_ENV_FLAG is 'maybe'; it must be 1 or 0"):
         env.flag("TEST_ENV_FLAG", default=True)
+
+
+def test_a_word_that_is_not_among_those_offered_is_refused() -> None:
+    assert refusal(LOG_LEVEL="loud") == (
+        "jobs.errors.NotConfigured: LOG_LEVEL is 'loud'; it must be one of DEBUG, INFO, WARNING, ERROR"
+    )
 
 
 def test_scheduler_variables_have_the_types_of_their_settings(monkeypatch: pytest.MonkeyPatch) -> None:

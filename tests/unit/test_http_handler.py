@@ -30,7 +30,7 @@ class Listener:
     """A real HTTP server: `answer` says what it does with each request, `seen` what came."""
 
     port: int = 0
-    answer: Callable[[BaseHTTPRequestHandler], None] = lambda handler: reply(handler, 200)
+    answer: Callable[[BaseHTTPRequestHandler], object] = lambda handler: reply(handler, 200)
     seen: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
 
     def url(self, path: str = "/hook", host: str = "127.0.0.1") -> str:
@@ -214,7 +214,7 @@ def test_retry_after_is_read_as_seconds_or_date_and_capped(
 
 def test_a_server_that_never_answers_runs_into_the_timeout(listener: Listener) -> None:
     stop = threading.Event()
-    listener.answer = lambda handler: stop.wait(20) and None
+    listener.answer = lambda handler: stop.wait(20)
     began = time.monotonic()
     try:
         with pytest.raises(Retry, match=r"no complete answer within 0\.3 s"):
@@ -273,7 +273,7 @@ def test_a_name_server_that_does_not_answer_runs_into_the_timeout(
     ],
 )
 def test_a_broken_answer_asks_for_another_attempt(listener: Listener, answer: bytes) -> None:
-    listener.answer = lambda handler: handler.wfile.write(answer) and None
+    listener.answer = lambda handler: handler.wfile.write(answer)
     with pytest.raises(Retry):
         call(listener.url())
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
@@ -38,6 +38,11 @@ class Shape(Enum):
 
 class Word(StrEnum):
     YES = "yes"
+
+
+class Pair(NamedTuple):
+    a: int
+    b: int
 
 
 class Text(str):
@@ -165,7 +170,7 @@ def test_numbers_that_json_does_not_have_are_refused(number: float) -> None:
         ({1}, "sorted list"),
         (frozenset(), "sorted list"),
         ((1, 2), "come back as a list"),
-        (namedtuple("Point", "x")(1), "come back as a list"),
+        (Pair(1, 2), "come back as a list"),
         (uuid4(), "dataclass"),
         (Decimal("1.10"), "dataclass"),
         (datetime.now(UTC), "dataclass"),
@@ -224,7 +229,8 @@ def test_a_payload_up_to_the_limit_is_kept_and_one_byte_more_is_refused() -> Non
         size = len(text.encode())
         assert encode({"a": letter * 100}, limit=size) == text
         assert refusal({"a": letter * 100}, limit=size - 1).startswith("payload: is ")
-    for items in ([], [1] * 50, [[]] * 50, [{}] * 50, [None, True] * 50, [""] * 50):
+    many: list[list[Any]] = [[], [1] * 50, [[]] * 50, [{}] * 50, [None, True] * 50, [""] * 50]
+    for items in many:
         size = len(encode({"a": items}, limit=LIMIT))
         assert encode({"a": items}, limit=size)
         assert "store the data elsewhere" in refusal({"a": items}, limit=size - 1)

@@ -1,0 +1,62 @@
+"""An atomic handler: its writes and its completion commit in one transaction, or not at all."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from django.db import OperationalError, connections, transaction
+
+from dispatch.executor import AsyncLoop, call, completed, result_of_error
+from jobs import db
+from jobs.context import Context
+from jobs.leases import settle
+from jobs.registry import JobType
+from jobs.results import Claim, Result, Settlement
+
+logger = logging.getLogger(__name__)
+
+
+class Fenced(Exception):
+    """Another process has taken the job over: everything this one wrote is rolled back."""
+
+
+def execute_atomic(
+    job_type: JobType, context: Context, claim: Claim, started_at: datetime, using: str, loop: AsyncLoop
+) -> Result | None:
+    """None when the transaction has recorded the completion, or was fenced; else what remains to be settled.
+
+    READ COMMITTED, no lock on the entry before the end: a cancel or a heartbeat never waits for a body.
+    """
+    try:
+        with transaction.atomic(using):
+            connection = connections[using]
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            value = call(job_type, context, claim.payload, loop, None)
+            settlement = Settlement(claim.held, completed(value), started_at)
+            raw: psycopg.Connection[Any] = connection.connection
+            if claim.held.job_id not in settle(raw, [settlement]).fates:
+                raise Fenced
+    except Fenced:
+        logger.warning("fenced", extra={"job": str(claim.held.job_id), "type": claim.held.job_type})
+        return None
+    except OperationalError as error:
+        if _was_committed(claim, using):
+            return None
+        return result_of_error(error, job_type, context)
+    except BaseException as error:
+        return result_of_error(error, job_type, context)
+    return None
+
+
+def _was_committed(claim: Claim, using: str) -> bool:
+    """After a commit whose reply was lost: an entry that still bears our token says it was rolled back."""
+    with db.connect(using) as connection:
+        row = connection.execute(
+            "SELECT FROM jobs_queueentry WHERE job_id = %s AND lease_token = %s FOR UPDATE",
+            [claim.held.job_id, claim.held.lease_token],
+        ).fetchone()
+    return row is None

@@ -1,0 +1,135 @@
+"""The threads that run handlers, one body each at a time."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+
+from dispatch.atomic import execute_atomic
+from dispatch.executor import AsyncLoop, execute
+from dispatch.holdings import Holding, Holdings, Stop
+from dispatch.hygiene import clean_connections
+from dispatch.slots import NEVER
+from jobs.clock import DatabaseClock, boottime
+from jobs.conf import conf
+from jobs.registry import JobType, registry
+from jobs.results import Cancelled, Failed, Released, Result, Settlement
+from jobs.text import ErrorText
+
+logger = logging.getLogger(__name__)
+
+UNMEASURED = 1.0
+"""Mean seconds of a body before any has ended: nothing is claimed ahead on a guess."""
+WEIGHT = 0.2
+"""Of the newest body in the mean."""
+
+
+class Bodies:
+    def __init__(
+        self,
+        threads: int,
+        holdings: Holdings,
+        clock: DatabaseClock,
+        using: str,
+        settle: Callable[[Settlement], None],
+        wake: Callable[[], None],
+    ) -> None:
+        self.holdings, self.clock, self.using = holdings, clock, using
+        self._settle, self._wake = settle, wake
+        self._loop = AsyncLoop()
+        self._ready: queue.SimpleQueue[Holding | None] = queue.SimpleQueue()
+        self._busy = 0
+        self._lock = threading.Lock()
+        self.mean = UNMEASURED
+        """Seconds that a body takes, measured."""
+        self._threads = [
+            threading.Thread(target=self._run, name=f"body-{n}", daemon=True) for n in range(threads)
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def put(self, holding: Holding) -> None:
+        self._ready.put(holding)
+
+    @property
+    def free(self) -> int:
+        """Threads with nothing to do and nothing waiting for them; negative when claims wait."""
+        return len(self._threads) - self._busy - self.holdings.waiting
+
+    def finish(self) -> None:
+        """End each thread when its present body has ended."""
+        for _ in self._threads:
+            self._ready.put(None)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the threads to end, for about so long; True when they have."""
+        for thread in self._threads:
+            thread.join(seconds / len(self._threads))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _run(self) -> None:
+        while (holding := self._ready.get()) is not None:
+            if not self.holdings.leave_buffer(holding):
+                continue  # taken back
+            with self._lock:
+                self._busy += 1
+            try:
+                self._run_body(holding)
+            except BaseException:
+                logger.exception("a body's thread failed", extra={"job": str(holding.claim.held.job_id)})
+            finally:
+                with self._lock:
+                    self._busy -= 1
+                if self._ready.empty():
+                    self._wake()
+
+    def _run_body(self, holding: Holding) -> None:
+        claim, context = holding.claim, holding.context
+        job_type = registry.get(claim.held.job_type)
+        if job_type is None:  # a claim asks for known types only
+            self._settle(Settlement(claim.held, Released(), None))
+            return
+        begun = boottime()
+        hard = self._set_deadlines(holding, job_type, begun)
+        holding.started_at = self.clock.now()
+        with clean_connections():
+            if job_type.atomic:
+                result = execute_atomic(job_type, context, claim, holding.started_at, self.using, self._loop)
+            else:
+                result = execute(
+                    job_type, context, claim.payload, self._loop, None if hard == NEVER else hard - begun
+                )
+        self.mean += WEIGHT * (boottime() - begun - self.mean)
+        if isinstance(result, Cancelled):
+            result = _of_stop(holding.reason, job_type.backoff.delay(claim.held.attempt))
+        if result is None or holding.reason is Stop.LOST:
+            self.holdings.forget(holding)
+        else:
+            self._settle(Settlement(claim.held, result, holding.started_at))
+
+    def _set_deadlines(self, holding: Holding, job_type: JobType, begun: float) -> float:
+        """Note the body in its slot; returns its hard deadline. An async body is cancelled by its loop; a thread
+        cannot be, so the supervisor kills the process of one that is late."""
+        hard = NEVER
+        if job_type.timeout is not None:
+            holding.soft_deadline = begun + job_type.timeout.total_seconds()
+            hard = holding.soft_deadline + conf().grace.total_seconds()
+        guarded = holding.claim.limited or job_type.exclusive
+        holding.slot = self.holdings.slots.start(
+            holding.claim.held.job_id, NEVER if job_type.is_async else hard, guarded
+        )
+        return hard
+
+
+def _of_stop(reason: Stop | None, after: timedelta) -> Result:
+    """What a body that gave in to a stop has ended with."""
+    if reason is Stop.TIMEOUT:
+        return Failed(ErrorText("TimeoutError", Stop.TIMEOUT.value, "", "timeout"), after)
+    if reason is Stop.LEASE:
+        return Released()
+    return Cancelled()

@@ -1,0 +1,70 @@
+"""The process of one worker: `python -m dispatch.child`, started by the supervisor, never by hand.
+
+Its first line on standard input is its settings as JSON; then `drain` asks it to end, and the end of the input means
+that its supervisor is gone. A supervisor that was killed takes it along (Linux: parent-death signal).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+import django
+from django.db import connections
+
+from dispatch.slots import Slots
+
+PR_SET_PDEATHSIG = 1
+ORPHANED = 70
+"""Exit status of a child whose supervisor is gone."""
+
+logger = logging.getLogger(__name__)
+
+
+def main() -> None:
+    settings: dict[str, Any] = json.loads(sys.stdin.readline())
+    _die_with(settings.pop("supervisor"))
+    slots = Slots(settings.pop("fd"), settings.pop("slots"))
+    django.setup()
+    _name_sessions(f"punctual worker {settings['process_id']}")
+
+    from dispatch.worker import Worker, WorkerSettings  # needs the apps
+
+    worker = Worker(WorkerSettings(**{**settings, "queues": tuple(settings["queues"])}), slots)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C goes to the whole group: the supervisor decides
+    signal.signal(signal.SIGTERM, lambda number, frame: worker.drain())
+    threading.Thread(target=_obey, args=(worker,), name="supervisor", daemon=True).start()
+    worker.run()
+    logging.shutdown()
+    os._exit(0)  # threads that a body has left behind must not hold up the end
+
+
+def _die_with(supervisor: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != supervisor:  # it died before the call
+        os._exit(ORPHANED)
+
+
+def _name_sessions(name: str) -> None:
+    """Let the supervisor find the sessions of our handlers, to end them after our death."""
+    for database in connections.settings.values():
+        if "postgresql" in database["ENGINE"]:
+            database["OPTIONS"] = {**database.get("OPTIONS", {}), "application_name": name}
+
+
+def _obey(worker: Any) -> None:
+    for line in sys.stdin:
+        if line.strip() == "drain":
+            worker.drain()
+    os._exit(ORPHANED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""A child process as its supervisor sees it: started, watched, told to drain, killed, and what it held given back."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from dispatch.slots import NEVER, Slots, Started
+from jobs.clock import boottime
+from jobs.conf import conf
+from jobs.leases import end, register, rescue_process
+from jobs.leases.rescue import BATCH
+from jobs.models.process import ProcessKind
+from jobs.text import ErrorText
+
+Connection = psycopg.Connection[Any]
+
+logger = logging.getLogger(__name__)
+
+SLOTS = 4096
+GONE_SECONDS = 10.0
+"""How long to wait for a killed child's sessions to end; then its lease is waited for instead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChildSettings:
+    queues: tuple[str, ...]
+    types: tuple[str, ...]
+    threads: int
+    using: str
+    listen: bool
+    suspects: bool = False
+    idle_exit: float = NEVER
+
+
+@dataclass
+class Child:
+    process_id: int
+    process: subprocess.Popen[str]
+    slots: Slots
+    settings: ChildSettings
+    born: float = field(default_factory=boottime)
+    killed_late: frozenset[UUID] = frozenset()
+    """The jobs past their hard timeout for which it was killed."""
+    draining_since: float | None = None
+
+    @classmethod
+    def start(cls, connection: Connection, settings: ChildSettings, parent_id: int) -> Child:
+        """Register its process row, then start it: `spawn`, never fork, so that it inherits no connection or lock."""
+        process_id = register(
+            connection,
+            ProcessKind.WORKER,
+            parent_id=parent_id,
+            queues=settings.queues,
+            types=settings.types,
+        )
+        slots = Slots.create(SLOTS)
+        slots.renewed(boottime())
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dispatch.child"],
+            stdin=subprocess.PIPE,
+            text=True,
+            pass_fds=[slots.fd],
+        )
+        connection.execute("UPDATE jobs_process SET pid = %s WHERE id = %s", [process.pid, process_id])
+        child = cls(process_id, process, slots, settings)
+        child._tell(
+            json.dumps(
+                {
+                    "supervisor": os.getpid(),
+                    "fd": slots.fd,
+                    "slots": slots.count,
+                    "process_id": process_id,
+                    "queues": settings.queues,
+                    "threads": settings.threads,
+                    "using": settings.using,
+                    "listen": settings.listen,
+                    "suspects": settings.suspects,
+                    "idle_exit": settings.idle_exit,
+                }
+            )
+        )
+        return child
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    @property
+    def ready(self) -> bool:
+        """It has reached its loop."""
+        return self.slots.beat_at > 0
+
+    @property
+    def application_name(self) -> str:
+        return f"punctual worker {self.process_id}"
+
+    def drain(self) -> None:
+        if self.draining_since is None:
+            self.draining_since = boottime()
+            self.slots.stop_claiming()
+            self._tell("drain")
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process.pid, signal.SIGKILL)
+
+    def check_deadlines(self) -> None:
+        """A body past its hard timeout: stop claiming, let the others end for the grace period, then kill."""
+        now = boottime()
+        started = list(self.slots.started())
+        late = [each for each in started if each.deadline < now]
+        if not late:
+            return
+        if self.draining_since is None:
+            logger.error(
+                "hard timeout", extra={"worker": self.process_id, "jobs": [str(e.job_id) for e in late]}
+            )
+        self.drain()
+        grace = conf().grace.total_seconds()
+        if len(late) == len(started) or now - (self.draining_since or now) > grace:
+            self.killed_late = frozenset(each.job_id for each in late)
+            self.kill()
+
+    def guarded(self) -> list[Started]:
+        """Bodies that must not outlive the lease."""
+        return [each for each in self.slots.started() if each.guarded]
+
+    def bury(self, connection: Connection, *, crashed: bool) -> None:
+        """After its death: end its sessions, so that nothing of it still writes, and give back what it held at once.
+        `crashed`: what had started is to blame; else (killed by us, grace over) nobody is."""
+        self.process.wait()
+        _end_sessions(connection, self.application_name)
+        started = frozenset(each.job_id for each in self.slots.started()) if crashed else frozenset()
+        error = self._epitaph()
+        while True:
+            settled = rescue_process(connection, self.process_id, started, error, late=self.killed_late)
+            if len(settled.fates) < BATCH:
+                break
+        end(connection, [self.process_id])
+        self.slots.close()
+        if self.process.stdin:
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+
+    def _epitaph(self) -> ErrorText:
+        if self.killed_late:
+            return ErrorText("TimeoutError", "the process was killed at the hard timeout", "", "timeout")
+        code = self.process.returncode
+        how = f"signal {-code}" if code < 0 else f"exit status {code}"
+        return ErrorText("WorkerCrashed", f"the process ended with {how} while this ran", "", "WorkerCrashed")
+
+    def _tell(self, line: str) -> None:
+        if self.process.stdin:
+            with contextlib.suppress(OSError):  # it is gone already
+                self.process.stdin.write(line + "\n")
+                self.process.stdin.flush()
+
+
+def _end_sessions(connection: Connection, name: str) -> None:
+    """A server session goes on with its statement after its client was killed: terminate and wait until it is gone."""
+    until = time.monotonic() + GONE_SECONDS
+    while time.monotonic() < until:
+        rows = connection.execute(
+            "SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity "
+            "WHERE application_name = %s AND usename = current_user",
+            [name],
+        ).fetchall()
+        if not rows:
+            return
+    logger.warning("sessions of a dead worker remain", extra={"application": name})

@@ -1,0 +1,90 @@
+"""One claim → one result. Knows handlers and what they may raise; knows no table."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from datetime import timedelta
+from typing import Any
+
+from jobs import payload as payloads
+from jobs.conf import conf
+from jobs.context import Context
+from jobs.errors import Cancelled, Fail, InvalidPayload, Retry, Snooze
+from jobs.registry import JobType
+from jobs.results import Cancelled as CancelledResult
+from jobs.results import Completed, Failed, Result, Snoozed
+from jobs.text import describe_exception
+
+
+class AsyncLoop:
+    """One event loop in a thread of its own, for all async handlers of a process; started on first use."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()
+
+    def submit(self, body: Coroutine[Any, Any, Any]) -> Future[Any]:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, name="asyncio", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(body, self._loop)
+
+
+def call(
+    job_type: JobType, context: Context, payload: dict[str, Any], loop: AsyncLoop, hard: float | None
+) -> Any:
+    """Run the body and return what it returned. `hard`: seconds after which an async body is cancelled."""
+    if job_type.payload_type is not None:
+        arguments: dict[str, Any] = {}
+        positional = [payloads.load(payload, job_type.payload_type)]
+    else:
+        arguments, positional = payload, []
+    value = job_type.handler(context, *positional, **arguments)
+    if not job_type.is_async:
+        return value
+    future = loop.submit(value)
+    try:
+        return future.result(hard)
+    except TimeoutError:
+        if future.done():
+            raise  # the body's own
+        future.cancel()
+        raise TimeoutError(f"cancelled after {hard:g} s, its hard timeout") from None
+
+
+def execute(
+    job_type: JobType, context: Context, payload: dict[str, Any], loop: AsyncLoop, hard: float | None = None
+) -> Result:
+    """Run the body to a result. Never raises: SystemExit and the like are failures of the job, not of the worker."""
+    try:
+        value = call(job_type, context, payload, loop, hard)
+    except BaseException as error:
+        return result_of_error(error, job_type, context)
+    if isinstance(value, Retry | Snooze | Fail | Cancelled):
+        return result_of_error(value, job_type, context)
+    return completed(value)
+
+
+def completed(value: Any) -> Completed:
+    """A result that cannot be stored never fails a body that ran: it is left out, with a note."""
+    if value is None:
+        return Completed()
+    try:
+        return Completed(payloads.encode(value, limit=conf().result_bytes, field="result"))
+    except InvalidPayload as error:
+        return Completed(None, f"the result was not stored: {error}"[:500])
+
+
+def result_of_error(error: BaseException, job_type: JobType, context: Context) -> Result:
+    if isinstance(error, Snooze):
+        return Snoozed(max(error.delay, timedelta()))
+    if isinstance(error, Cancelled) and context.cancelled:
+        return CancelledResult()
+    after = job_type.backoff.delay(context.attempt)
+    if isinstance(error, Retry) and error.after is not None:
+        after = max(error.after, timedelta())
+    return Failed(describe_exception(error, conf().error_bytes), after, final=isinstance(error, Fail))

@@ -1,0 +1,94 @@
+"""What a worker holds: every claim from the buffer to its settlement, and why its body was told to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from uuid import UUID
+
+from dispatch.slots import NEVER, Slots
+from jobs.clock import boottime
+from jobs.context import Context
+from jobs.results import Claim
+
+
+class Stop(Enum):
+    CANCEL = "a cancel was requested"
+    TIMEOUT = "its timeout has passed"
+    LEASE = "the lease could not be renewed"
+    LOST = "another process has taken it over"
+
+
+@dataclass(slots=True)
+class Holding:
+    claim: Claim
+    context: Context
+    claimed_at: float
+    """Boot time, as are the deadlines."""
+    started_at: datetime | None = None
+    soft_deadline: float = NEVER
+    slot: int | None = None
+    reason: Stop | None = None
+
+    def stop(self, reason: Stop) -> None:
+        """Tell the body. The first reason stays; LOST replaces all."""
+        if self.reason is None or reason is Stop.LOST:
+            self.reason = reason
+        self.context.stop.set()
+
+
+class Holdings:
+    """Shared by the worker's threads. A claim leaves the buffer by one atomic pop: either a body's thread starts it, or
+    the main thread takes it back."""
+
+    def __init__(self, slots: Slots) -> None:
+        self.slots = slots
+        self._held: dict[UUID, Holding] = {}
+        self._buffered: dict[UUID, Holding] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def waiting(self) -> int:
+        """Claims whose bodies have not started."""
+        return len(self._buffered)
+
+    def all(self) -> list[Holding]:
+        return list(self._held.values())
+
+    def buffered(self) -> list[Holding]:
+        return list(self._buffered.values())
+
+    def get(self, job_id: UUID) -> Holding | None:
+        return self._held.get(job_id)
+
+    def add(self, claim: Claim) -> Holding:
+        held = claim.held
+        context = Context(
+            held.job_id,
+            held.job_type,
+            held.attempt,
+            held.max_attempts,
+            held.due_at,
+            claim.tenant,
+            claim.queue,
+            claim.group,
+        )
+        holding = Holding(claim, context, boottime())
+        self._held[held.job_id] = self._buffered[held.job_id] = holding
+        return holding
+
+    def leave_buffer(self, holding: Holding) -> bool:
+        """True for the one caller that may start it or give it back."""
+        return self._buffered.pop(holding.claim.held.job_id, None) is holding
+
+    def forget(self, holding: Holding) -> None:
+        """It is settled, or no longer ours."""
+        job_id = holding.claim.held.job_id
+        if self._held.get(job_id) is holding:
+            del self._held[job_id]
+        if holding.slot is not None:
+            self.slots.clear(holding.slot)
+            holding.slot = None

@@ -1,0 +1,107 @@
+"""What a worker takes in: when its queues have something due, and claims of it, in turn."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import psycopg
+
+from jobs.clock import DatabaseClock, boottime
+from jobs.conf import conf
+from jobs.leases import Claimer, Taken, fetch, park
+from jobs.results import Claim
+from jobs.sql import load
+
+Connection = psycopg.Connection[Any]
+
+logger = logging.getLogger(__name__)
+
+LOOK = 0.1
+"""Seconds for which a look at the queues is trusted while claims succeed."""
+NOT_OURS = 0.25
+"""Seconds between looks while something is due that this worker may not take."""
+
+
+class Intake:
+    def __init__(
+        self,
+        queues: Sequence[str],
+        process_id: int,
+        types: Sequence[str],
+        clock: DatabaseClock,
+        *,
+        suspects: bool,
+    ) -> None:
+        self.clock = clock
+        self._claimers = {
+            name: Claimer(name, process_id, types, suspects=suspects, clock=clock) for name in queues
+        }
+        self._heads: dict[str, datetime | None] = {}
+        """When each queue's next entry may run, as of the last look."""
+        self._looked = float("-inf")
+
+    def forget(self) -> None:
+        """Look before the next claim."""
+        self._looked = float("-inf")
+
+    def settled(self, queue: str, tenant_id: int) -> None:
+        """A slot of this tenant has become free by our own doing."""
+        self._claimers[queue].settled(tenant_id)
+
+    def claim(self, connection: Connection, size: int, free: int) -> tuple[list[Claim], list[Taken]]:
+        """One claim of each queue that has something due, in turn, until `size` are taken; second, those whose job row
+        is missing. `free`: how many of them may be such that must start at once."""
+        if boottime() - self._looked >= LOOK:
+            self._look(connection)
+        claims: list[Claim] = []
+        missing: list[Taken] = []
+        ready = self._ready()
+        for name in ready:
+            share = min(max(1, size // len(ready)), size - len(claims))
+            taken = self._claim_queue(connection, name, share, max(0, free - len(claims)))
+            some, gone = fetch(connection, name, taken) if taken else ([], [])
+            claims += some
+            missing += gone
+            if len(claims) >= size:
+                break
+        if ready and not claims:
+            self._look(connection)  # so that the sleep that follows knows the next run time
+        return claims, missing
+
+    def idle_for(self) -> float:
+        """Seconds until something may be due or claimable, at most until the next poll."""
+        limit = conf().idle_poll.total_seconds()
+        now = self.clock.now()
+        for name, head in self._heads.items():
+            if head is None:
+                continue
+            if (wait := (head - now).total_seconds()) > 0:
+                limit = min(limit, wait)
+            else:
+                soon = self._claimers[name].retry_in()
+                limit = min(limit, NOT_OURS if soon is None else max(0.005, soon))
+        return limit
+
+    def _ready(self) -> list[str]:
+        now = self.clock.now()
+        ready = [name for name, head in self._heads.items() if head is not None and head <= now]
+        random.shuffle(ready)  # a worker of many queues must not starve the last
+        return ready
+
+    def _claim_queue(self, connection: Connection, name: str, size: int, free: int) -> list[Taken]:
+        claimer = self._claimers[name]
+        taken = claimer.claim(connection, size, free)
+        if claimer.met_unknown and (parked := park(connection, name)):
+            logger.warning("parked unknown types", extra={"queue": name, "types": dict(parked)})
+        return taken
+
+    def _look(self, connection: Connection) -> None:
+        rows = connection.execute(load("next_run"), {"queues": list(self._claimers)}).fetchall()
+        self._looked = boottime()
+        self._heads = {name: run_at for name, run_at, _ in rows}
+        if rows:
+            self.clock.observe(rows[0][2])

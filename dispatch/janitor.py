@@ -1,0 +1,71 @@
+"""Upkeep: days ahead and expired days, sealed leaves, expired keys, old process rows."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import Any
+
+import psycopg
+
+from jobs import partitions
+from jobs.checks import MIN_READY_DAYS
+from jobs.conf import conf
+from jobs.partitions.catalog import ALARM_DAYS
+
+Connection = psycopg.Connection[Any]
+
+logger = logging.getLogger(__name__)
+
+DELETE_BATCH = 5000
+
+
+class Janitor:
+    name = "upkeep"
+    period = 60.0
+    batch = DELETE_BATCH
+
+    def __init__(self, using: str = "default") -> None:
+        self.using = using
+
+    def run_once(self, connection: Connection, now: datetime) -> int:
+        self._keep_days(now)
+        deleted = self._delete(
+            connection,
+            "DELETE FROM jobs_uniquekey WHERE id IN "
+            "(SELECT id FROM jobs_uniquekey WHERE expires_at <= %s LIMIT %s FOR UPDATE SKIP LOCKED)",
+            now,
+        )
+        # A process that vanished without a word is marked ended once nothing refers to it any more.
+        connection.execute(
+            "UPDATE jobs_process p SET ended_at = lease_expires_at WHERE ended_at IS NULL AND lease_expires_at < %s "
+            "AND NOT EXISTS (SELECT FROM jobs_queueentry e WHERE e.process_id = p.id)",
+            [now - conf().lease],
+        )
+        return deleted + self._delete(
+            connection,
+            "DELETE FROM jobs_process WHERE id IN "
+            "(SELECT id FROM jobs_process WHERE ended_at <= %s LIMIT %s FOR UPDATE SKIP LOCKED)",
+            now - conf().retention,
+        )
+
+    def interrupted(self) -> None:
+        """Every step is found again from the catalog."""
+
+    def _keep_days(self, now: datetime) -> None:
+        if made := partitions.ensure(partitions.wanted_days(now), self.using):
+            logger.info("made days", extra={"days": len(made), "last": made[-1].isoformat()})
+        report = partitions.expire(now, self.using)
+        for day in report.dropped:
+            logger.info("dropped day", extra={"day": day.isoformat()})
+        for day, reason in {**report.kept, **report.blocked}.items():
+            logger.warning("expired day stays", extra={"day": day.isoformat(), "reason": reason})
+        partitions.seal(now, self.using)
+        plan = partitions.plan(now, self.using)
+        if plan.ready < MIN_READY_DAYS:
+            logger.error("few days are ready", extra={"ready": plan.ready})
+        if plan.days >= ALARM_DAYS:
+            logger.error("many days exist", extra={"days": plan.days, "most": partitions.MAX_DAYS})
+
+    def _delete(self, connection: Connection, statement: Any, before: datetime) -> int:
+        return connection.execute(statement, [before, DELETE_BATCH]).rowcount

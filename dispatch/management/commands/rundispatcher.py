@@ -1,0 +1,77 @@
+"""Run the loops: dispatch, tick, rescue, upkeep. Any number of these processes work side by side."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from dispatch.dispatcher import Dispatcher
+from dispatch.heartbeat import Heartbeat
+from dispatch.janitor import Janitor
+from dispatch.loop import Loop, Pass
+from dispatch.ready import require_migrated
+from dispatch.rescuer import Rescuer
+from dispatch.shutdown import Shutdown
+from dispatch.ticker import Ticker
+from jobs import db
+from jobs.clock import boottime
+from jobs.management.arguments import names
+from jobs.models.process import ProcessKind
+
+logger = logging.getLogger(__name__)
+
+LOOPS = ("dispatch", "tick", "rescue", "upkeep")
+STUCK_SECONDS = 600.0
+"""A loop without a pass for so long hangs where no error reaches it: leave, so that whoever runs us starts anew."""
+STUCK = 75
+
+
+class Command(BaseCommand):
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--only", type=names, help=f"some of the loops, comma-separated: {', '.join(LOOPS)}"
+        )
+        parser.add_argument("--database", default="default", help="alias of the database to work on")
+
+    def handle(self, *args: Any, database: str, only: tuple[str, ...] | None, **options: Any) -> None:
+        require_migrated(database)
+        makers: dict[str, Callable[[], Pass]] = {
+            "dispatch": Dispatcher,
+            "tick": lambda: Ticker(database),
+            "rescue": Rescuer,
+            "upkeep": lambda: Janitor(database),
+        }
+        if unknown := set(only or ()) - set(makers):
+            raise CommandError(f"--only knows {', '.join(makers)}, not {', '.join(sorted(unknown))}")
+        heartbeat = Heartbeat(ProcessKind.DISPATCHER)
+        loops = [Loop(heartbeat, database), *(Loop(makers[name](), database) for name in only or LOOPS)]
+        shutdown = Shutdown()
+        shutdown.install()
+        threads = [
+            threading.Thread(target=loop.run, args=(shutdown.drain,), name=loop.work.name, daemon=True)
+            for loop in loops
+        ]
+        for thread in threads:
+            thread.start()
+        logger.info("dispatcher started", extra={"loops": ",".join(only or LOOPS)})
+        while not shutdown.drain.wait(1.0):
+            self._exit_if_stuck(loops)
+        for thread in threads:
+            thread.join(10.0)
+        with db.connect(database) as connection:
+            heartbeat.end(connection)
+
+    def _exit_if_stuck(self, loops: list[Loop]) -> None:
+        for loop in loops:
+            if loop.failing or loop.work.name == Janitor.name:  # a VACUUM of a large day takes its time
+                continue
+            if boottime() - loop.last_pass > STUCK_SECONDS + loop.work.period:
+                logger.critical("a loop is stuck", extra={"loop": loop.work.name})
+                os._exit(STUCK)

@@ -1,0 +1,137 @@
+"""Settle what bodies ended with: many in one transaction, by a thread and a connection of its own.
+
+A result is kept until it is written or another process has taken the job over: a lost database is waited for, and one
+bad row never holds up its batch.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import psycopg
+
+from jobs import db
+from jobs.conf import conf
+from jobs.leases import Settled, settle
+from jobs.results import Completed, Failed, Settlement
+from jobs.text import describe_exception
+
+Connection = psycopg.Connection[Any]
+
+logger = logging.getLogger(__name__)
+
+BATCH = 500
+GATHER = 0.005
+"""Seconds in which results gather behind the first one."""
+RETRY = (0.1, 5.0)
+INFRASTRUCTURE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.InternalError)
+
+
+class Settler:
+    def __init__(
+        self, using: str, name: str, settled: Callable[[Sequence[Settlement], Settled], None]
+    ) -> None:
+        self.using, self.name = using, name
+        self._settled = settled
+        self._results: queue.SimpleQueue[Settlement | None] = queue.SimpleQueue()
+        self._connection: Connection | None = None
+        self._late: list[Settlement] = []
+        self._thread = threading.Thread(target=self._run, name="settler", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def put(self, settlement: Settlement) -> None:
+        self._results.put(settlement)
+
+    def finish(self) -> None:
+        """Settle what is there and end, however long the database is away: the supervisor bounds the time."""
+        self._results.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        ended = False
+        while not ended:
+            batch, ended = self._gather()
+            batch += self._late
+            self._late = []
+            if batch:
+                self._write(batch)
+        if self._late:
+            self._write(self._late)
+        if self._connection is not None:
+            self._connection.close()
+
+    def _gather(self) -> tuple[list[Settlement], bool]:
+        try:
+            first = self._results.get(timeout=1.0 if self._late else None)
+        except queue.Empty:
+            return [], False
+        if first is None:
+            return [], True
+        batch, until = [first], time.monotonic() + GATHER
+        while len(batch) < BATCH:
+            try:
+                more = self._results.get(timeout=max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                break
+            if more is None:
+                return batch, True
+            batch.append(more)
+        return batch, False
+
+    def _write(self, batch: list[Settlement]) -> None:
+        """Write the batch, however long the database is away; halve it when one row spoils it."""
+        wait = RETRY[0]
+        while True:
+            try:
+                if self._connection is None or self._connection.closed:
+                    self._connection = db.connect(self.using, name=self.name)
+                self._settled(batch, settle(self._connection, batch))
+                return
+            except INFRASTRUCTURE as error:
+                logger.warning("results wait", extra={"results": len(batch), "error": str(error).strip()})
+                self._close()
+                time.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311
+                wait = min(RETRY[1], wait * 2)
+            except psycopg.Error as error:
+                self._divide(batch, error)
+                return
+
+    def _divide(self, batch: list[Settlement], error: psycopg.Error) -> None:
+        if len(batch) > 1:
+            half = len(batch) // 2
+            self._write(batch[:half])
+            self._write(batch[half:])
+            return
+        (settlement,) = batch
+        logger.error(
+            "a result cannot be written",
+            extra={"job": str(settlement.held.job_id), "error": str(error).strip()},
+        )
+        if isinstance(error, psycopg.DataError) and not self._is_substitute(settlement):
+            self._late.append(self._substitute(settlement, error))
+        else:
+            self._late.append(settlement)  # its day's leaf may be missing: later, never dropped
+
+    def _substitute(self, settlement: Settlement, error: psycopg.Error) -> Settlement:
+        """A body that ran stays completed, without its result; a failure keeps the error of writing it."""
+        if isinstance(settlement.result, Completed):
+            return settlement._replace(result=Completed(None, "the result could not be written"))
+        text = describe_exception(error, conf().error_bytes)
+        return settlement._replace(result=Failed(text, conf().backoff_base))
+
+    def _is_substitute(self, settlement: Settlement) -> bool:
+        result = settlement.result
+        return isinstance(result, Completed) and result.note is not None
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

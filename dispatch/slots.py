@@ -1,0 +1,104 @@
+"""What a child is doing, in memory that its supervisor can read after the child was killed.
+
+An attempt counts only if its body may have started: the slot is written just before a body starts and cleared when its
+result is in the database. No lock: each field has one writer.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import tempfile
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+from uuid import UUID
+
+_HEADER = struct.Struct("=ddB")
+_SLOT = struct.Struct("=B16sd")
+_HEADER_SIZE = 64
+_FREE, _STARTED, _GUARDED = 0, 1, 2
+
+NEVER = float("inf")
+
+
+class Started(NamedTuple):
+    job_id: UUID
+    deadline: float
+    """Boot time at which the process is to be killed for this body."""
+    guarded: bool
+    """Its body must not outlive the lease: it runs under a limit, a concurrency key or exclusively."""
+
+
+class Slots:
+    """`count` slots and a header: when the supervisor renewed the lease last, when the child was alive last, and
+    whether the child is to stop claiming. Times are boot times in seconds."""
+
+    def __init__(self, fd: int, count: int) -> None:
+        self.fd, self.count = fd, count
+        self._memory = mmap.mmap(fd, _HEADER_SIZE + count * _SLOT.size)
+        self._free = deque(range(count))
+
+    @classmethod
+    def create(cls, count: int) -> Slots:
+        size = _HEADER_SIZE + count * _SLOT.size
+        if hasattr(os, "memfd_create"):
+            fd = os.memfd_create("punctual-slots")
+        else:
+            with tempfile.TemporaryFile() as file:
+                fd = os.dup(file.fileno())
+        os.truncate(fd, size)
+        os.set_inheritable(fd, True)
+        return cls(fd, count)
+
+    def close(self) -> None:
+        self._memory.close()
+        os.close(self.fd)
+
+    # the child writes
+
+    def start(self, job_id: UUID, deadline: float, guarded: bool) -> int:
+        """Note a body that is about to start; returns its slot."""
+        slot = self._free.popleft()
+        place = _HEADER_SIZE + slot * _SLOT.size
+        _SLOT.pack_into(self._memory, place, _FREE, job_id.bytes, deadline)
+        self._memory[place] = (
+            _GUARDED if guarded else _STARTED
+        )  # last: a torn record is never read as started
+        return slot
+
+    def clear(self, slot: int) -> None:
+        self._memory[_HEADER_SIZE + slot * _SLOT.size] = _FREE
+        self._free.append(slot)
+
+    def beat(self, now: float) -> None:
+        struct.pack_into("=d", self._memory, 8, now)
+
+    # the supervisor writes
+
+    def renewed(self, now: float) -> None:
+        struct.pack_into("=d", self._memory, 0, now)
+
+    def stop_claiming(self) -> None:
+        self._memory[16] = 1
+
+    # either reads
+
+    @property
+    def renewed_at(self) -> float:
+        return float(_HEADER.unpack_from(self._memory)[0])
+
+    @property
+    def beat_at(self) -> float:
+        return float(_HEADER.unpack_from(self._memory)[1])
+
+    @property
+    def stopping(self) -> bool:
+        return bool(self._memory[16])
+
+    def started(self) -> Iterator[Started]:
+        for slot in range(self.count):
+            state, job_id, deadline = _SLOT.unpack_from(self._memory, _HEADER_SIZE + slot * _SLOT.size)
+            if state != _FREE:
+                yield Started(UUID(bytes=job_id), deadline, state == _GUARDED)

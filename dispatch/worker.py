@@ -1,0 +1,185 @@
+"""One worker process: claims what will start soon, hands it to its threads, keeps watch over what they run.
+
+This thread claims and watches; others run bodies; one settles. Connections: one here, one in the settler, and those
+that handlers open in their threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from dispatch.bodies import UNMEASURED, Bodies
+from dispatch.holdings import Holdings
+from dispatch.intake import Intake
+from dispatch.settler import Settler
+from dispatch.slots import NEVER, Slots
+from dispatch.wakeup import Wakeup
+from dispatch.watch import BUFFER_SECONDS, Watch
+from jobs import db
+from jobs.clock import DatabaseClock, boottime
+from jobs.conf import conf
+from jobs.leases import ProcessExpired, Settled
+from jobs.registry import registry
+from jobs.results import Released, Settlement
+from jobs.signals import attempt_settled
+
+Connection = psycopg.Connection[Any]
+
+logger = logging.getLogger(__name__)
+
+CHECK = 1.0
+"""Seconds between two looks at what the database says of our claims."""
+RETRY = (0.1, 5.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerSettings:
+    process_id: int
+    queues: tuple[str, ...]
+    threads: int
+    using: str = "default"
+    listen: bool = True
+    """False behind a transaction pooler: polling alone."""
+    suspects: bool = False
+    """Run only entries that crashed their process twice, one at a time."""
+    idle_exit: float = NEVER
+    """Seconds without work after which to leave."""
+
+
+class Worker:
+    def __init__(self, settings: WorkerSettings, slots: Slots) -> None:
+        self.settings, self.slots = settings, slots
+        self.wakeup, self.clock = Wakeup(), DatabaseClock()
+        self.name = f"punctual worker {settings.process_id}"
+        self.holdings = Holdings(slots)
+        self.settler = Settler(settings.using, self.name, self._on_settled)
+        self.bodies = Bodies(
+            settings.threads, self.holdings, self.clock, settings.using, self.settler.put, self.wakeup.set
+        )
+        self.intake = Intake(
+            settings.queues, settings.process_id, registry.names(), self.clock, suspects=settings.suspects
+        )
+        self.watch = Watch(settings.process_id, self.holdings, self.settler.put)
+        self._draining = threading.Event()
+        self._connection: Connection | None = None
+        self._checked = self._worked = boottime()
+
+    def run(self) -> None:
+        """Work until told to drain; returns when every body has ended and every result is written."""
+        self.bodies.start()
+        self.settler.start()
+        wait = RETRY[0]
+        while not self._leaving():
+            try:
+                self._turn()
+                wait = RETRY[0]
+            except ProcessExpired:
+                logger.error("lease expired", extra={"worker": self.settings.process_id})
+                self._draining.set()
+            except psycopg.Error as error:
+                logger.warning("database lost", extra={"error": str(error).strip(), "wait": round(wait, 1)})
+                self._close()
+                self.watch.bodies()
+                self.wakeup.wait(None, wait * random.uniform(0.5, 1.0))  # noqa: S311
+                wait = min(RETRY[1], wait * 2)
+        self._drain()
+
+    def drain(self) -> None:
+        """Stop claiming; run() returns when what runs has ended. From any thread or a signal handler."""
+        self._draining.set()
+        self.wakeup.set()
+
+    def _leaving(self) -> bool:
+        idle = not len(self.holdings) and boottime() - self._worked > self.settings.idle_exit
+        return self._draining.is_set() or self.slots.stopping or idle
+
+    def _turn(self) -> None:
+        """Watch, claim, and sleep until there is something to do."""
+        connection = self._connect()
+        self._check(connection)
+        size, free = self._room()
+        claimed = self._claim(connection, size, free) if size > 0 else False
+        if not claimed:
+            idle = (
+                self.intake.idle_for() if size > 0 else conf().idle_poll.total_seconds()
+            )  # a free thread wakes us
+            if self.wakeup.wait(connection, min(idle, CHECK) if len(self.holdings) else idle):
+                self.intake.forget()
+
+    def _check(self, connection: Connection) -> None:
+        now = boottime()
+        self.slots.beat(now)
+        self.watch.bodies()
+        self.watch.buffer()
+        if len(self.holdings) and now - self._checked >= CHECK:
+            self._checked = now
+            self.watch.reconcile(connection)
+
+    def _room(self) -> tuple[int, int]:
+        """How many to claim, and how many threads are free for those that must start at once. Ahead of the free threads
+        only what will start within a second, by the measured mean."""
+        free, mean = self.bodies.free, self.bodies.mean
+        ahead = 0
+        if not self.settings.suspects and mean < UNMEASURED:
+            ahead = int(min(self.settings.threads * BUFFER_SECONDS / max(mean, 1e-6), conf().claim_batch))
+        if self.holdings.waiting > ahead // 2:
+            return 0, 0
+        size = min(conf().claim_batch, free + ahead, self.slots.count - len(self.holdings))
+        return max(0, size), max(0, free)
+
+    def _claim(self, connection: Connection, size: int, free: int) -> bool:
+        claims, missing = self.intake.claim(connection, size, free)
+        for each in missing:  # never a failure of the job
+            logger.error("a claimed job has no row: run checkjobs", extra={"job": str(each.held.job_id)})
+            self.settler.put(Settlement(each.held, Released(), None))
+        for claim in claims:
+            self.bodies.put(self.holdings.add(claim))
+        return bool(claims)
+
+    def _on_settled(self, batch: Sequence[Settlement], settled: Settled) -> None:
+        """In the settler's thread, after the commit."""
+        self._worked = boottime()
+        for settlement in batch:
+            held = settlement.held
+            holding = self.holdings.get(held.job_id)
+            if holding is not None and holding.claim.held.lease_token == held.lease_token:
+                self.holdings.forget(holding)
+                self.intake.settled(holding.claim.queue, holding.claim.tenant_id)
+        attempt_settled.send_robust(Worker, batch=batch, settled=settled)
+        self.wakeup.set()
+
+    def _drain(self) -> None:
+        """What has not started goes back; what runs may end. The supervisor bounds the time."""
+        for holding in self.holdings.buffered():
+            self.watch.take_back(holding, Released())
+        self.bodies.finish()
+        while not self.bodies.wait(CHECK):
+            self.slots.beat(boottime())
+            self.watch.bodies()
+            try:
+                self.watch.reconcile(self._connect())
+            except psycopg.Error:
+                self._close()
+        self.settler.finish()
+        self._close()
+
+    def _connect(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = db.connect(self.settings.using, name=self.name)
+            self.clock.read(self._connection)
+            if self.settings.listen:
+                self.wakeup.listen(self._connection)
+            self.intake.forget()
+        return self._connection
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

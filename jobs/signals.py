@@ -1,0 +1,40 @@
+"""Public signals, and the one receiver that logs: verbs emit, this module words it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from django.dispatch import Signal, receiver
+
+from jobs.leases.settle import Ended, PutBack, Settled
+from jobs.results import Failed, Settlement
+from jobs.states import JobState
+
+logger = logging.getLogger(__name__)
+
+attempt_settled = Signal()
+"""After the commit of a batch: `batch` (a sequence of Settlement) and `settled` (Settled: fate by job id, and what was
+fenced). Sent from the settler's thread of a worker; receivers must be quick."""
+
+
+@receiver(attempt_settled)
+def log_settled(sender: Any, *, batch: Sequence[Settlement], settled: Settled, **kwargs: Any) -> None:
+    """One line for each attempt that did not end well; a completed one is worth a line only for debugging."""
+    for settlement in batch:
+        held = settlement.held
+        fate = settled.fates.get(held.job_id)
+        words = {"job": str(held.job_id), "type": held.job_type, "attempt": held.attempt}
+        if held.job_id in settled.fenced:
+            logger.warning("fenced", extra=words)
+        elif isinstance(fate, Ended) and fate.state is JobState.FAILED:
+            logger.error("failed", extra={**words, "error": fate.error})
+        elif isinstance(fate, PutBack) and isinstance(settlement.result, Failed):
+            error = settlement.result.error
+            logger.warning(
+                "retryable",
+                extra={**words, "error": f"{error.cls}: {error.message}"[:500], "wait": fate.wait},
+            )
+        elif isinstance(fate, Ended) and logger.isEnabledFor(logging.DEBUG):
+            logger.debug(fate.state.value, extra=words)
