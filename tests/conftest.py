@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from urllib.parse import quote
 
+import psycopg
 import pytest
 from django.db import connections
 from pytest_django import DjangoDbBlocker
 
 from jobs.errors import NotConfigured
 from tests import server
+
+Connection = psycopg.Connection[Any]
 
 DAYS_BACK, DAYS_AHEAD = 2, 5
 _session = pytest.StashKey[server.Session]()
@@ -39,6 +44,24 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
     today = datetime.now(UTC).date()
     with django_db_blocker.unblock():
         ensure_days(today - timedelta(days=DAYS_BACK), today + timedelta(days=DAYS_AHEAD))
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    """What a process remembers of the database does not outlive a flush."""
+    from jobs import partitions, tenants
+
+    tenants.forget()
+    partitions.known.clear()
+
+
+@pytest.fixture
+def connection(transactional_db: None) -> Iterator[Connection]:
+    """A connection of our own beside Django's, in a test with real commits."""
+    from tests.factories import own_connection
+
+    with own_connection() as connection:
+        yield connection
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ os.environ.setdefault(
 )
 os.environ.setdefault("ALLOWED_HOSTS", "testserver,localhost,127.0.0.1")
 os.environ.setdefault("SECURE_SSL_REDIRECT", "0")
+os.environ.setdefault("SCHEDULER_APPS", "tests.handlers")
 
 from scheduler_project.settings import *  # noqa: F403
 from scheduler_project.settings import DATABASES, STORAGES

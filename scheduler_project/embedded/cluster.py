@@ -21,8 +21,6 @@ def make(place: Place, initdb: Path, account: Account | None, *, durable: bool) 
         return
     if place.data.exists() and any(place.data.iterdir()):
         raise NotConfigured(f"{place.data} is neither empty nor a PostgreSQL data folder: move it away")
-    if place.data.is_relative_to(place.spare):
-        own_folder(place.spare, mode=0o711, owner=None)
     draft = place.beside(".new")
     shutil.rmtree(draft, ignore_errors=True)
     own_folder(draft, mode=0o700, owner=account)

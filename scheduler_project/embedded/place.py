@@ -52,8 +52,11 @@ class Place:
     def starting(self) -> Iterator[None]:
         """One process at a time starts or stops this server."""
         try:
-            make_folder(self.data.parent)
-            file = self.beside(".lock").open("w")
+            if self.data.parent == self.spare:
+                own_folder(self.spare, mode=0o711, owner=None)
+            else:
+                make_folder(self.data.parent)
+            file = self.beside(".lock").open("a")
         except OSError as error:
             raise NotConfigured(
                 f"{error.filename}: {error.strerror}; set DATABASE_URL to use a server elsewhere"

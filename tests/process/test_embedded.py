@@ -283,6 +283,18 @@ def test_below_a_private_home_root_uses_a_folder_of_its_own_and_changes_no_permi
 
 
 @as_root
+def test_a_spare_folder_that_somebody_else_made_is_refused() -> None:
+    with _folder(0o700) as home:
+        spare = locate(home / "pg").spare
+        spare.mkdir()
+        os.chown(spare, 65534, 65534)
+
+        with pytest.raises(NotConfigured, match="belongs to somebody else"):
+            start(home / "pg")
+        assert list(spare.iterdir()) == []
+
+
+@as_root
 def test_programs_below_a_private_home_are_copied_for_the_account(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,110 @@
+"""Check the invariant: every job is in exactly one place, no satellite is without its job, no leaf is missing.
+
+An hour of due times per statement, so that no long snapshot holds up vacuum; only what fails in two looks is reported,
+because days are made, taken apart and attached again meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import connections
+
+from jobs import clock
+from jobs.ids import due_of
+from jobs.partitions import PARENTS, bounds, day_of, maintenance, read_days
+from jobs.partitions.expire import expired_before
+from jobs.sql import load
+
+HOUR = timedelta(hours=1)
+
+
+@dataclass
+class Findings:
+    breaches: list[str] = field(default_factory=list)
+    """One sentence each, naming the job's id or the day."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """Jobs by state."""
+
+    @property
+    def clean(self) -> bool:
+        return not self.breaches
+
+
+def check(using: str = "default") -> Findings:
+    findings = Findings()
+    now = clock.now(using)
+    days, broken = _days(using, now)
+    if broken:
+        broken &= _days(using, now)[1]
+    findings.breaches += sorted(broken)
+    with connections[using].cursor() as cursor:
+        for start, end in _hours(days | _entry_days(cursor)):
+            values = {"start": start, "end": end}
+            if failed := _breaches(cursor, values):
+                failed &= _breaches(cursor, values)
+            findings.breaches += [f"job {job_id} {what}" for job_id, what in sorted(failed)]
+            cursor.execute(load("state_counts"), values)
+            for state, count in cursor.fetchall():
+                findings.counts[state] += count
+        if failed_keys := _keys(cursor):
+            failed_keys &= _keys(cursor)
+        findings.breaches += [
+            f"job {job_id} has ended but holds a unique key" for job_id in sorted(failed_keys)
+        ]
+    findings.counts = +findings.counts
+    return findings
+
+
+def _days(using: str, now: datetime) -> tuple[set[date], set[str]]:
+    """Days to look into, and what is missing. An expired day is being taken apart: it is passed over."""
+    with maintenance(using) as connection:
+        days = read_days(connection)
+    broken = set()
+    for day, leaves in days.items():
+        if not leaves.complete and bounds(day)[1] > expired_before(now):
+            missing = ", ".join(sorted(set(PARENTS) - leaves.attached))
+            broken.add(f"day {day} lacks its leaves of {missing}")
+    if day_of(now) not in days:
+        broken.add(f"day {day_of(now)}, today, has no leaves")
+    return {day for day, leaves in days.items() if leaves.complete}, broken
+
+
+def _entry_days(cursor: Any) -> set[date]:
+    """Days of queue entries, whose leaves may have been dropped by hand."""
+    cursor.execute("SELECT DISTINCT (due_at AT TIME ZONE 'UTC')::date FROM jobs_queueentry")
+    return {day for (day,) in cursor.fetchall()}
+
+
+def _hours(days: set[date]) -> Iterator[tuple[datetime, datetime]]:
+    for day in sorted(days):
+        start, end = bounds(day)
+        while start < end:
+            yield start, start + HOUR
+            start += HOUR
+
+
+def _breaches(cursor: Any, values: dict[str, Any]) -> set[tuple[UUID, str]]:
+    cursor.execute(load("breaches"), values)
+    return set(cursor.fetchall())
+
+
+def _keys(cursor: Any) -> set[UUID]:
+    """Jobs that hold a key until they end, and have ended."""
+    cursor.execute(
+        "SELECT job_id FROM jobs_uniquekey k WHERE expires_at IS NULL "
+        "AND NOT EXISTS (SELECT FROM jobs_queueentry e WHERE e.job_id = k.job_id)"
+    )
+    held = {job_id for (job_id,) in cursor.fetchall()}
+    if not held:
+        return set()
+    cursor.execute(
+        "SELECT job_id FROM jobs_timer WHERE job_id = ANY(%s) AND due_at = ANY(%s)",
+        [list(held), sorted({due_of(job_id) for job_id in held})],
+    )
+    return held - {job_id for (job_id,) in cursor.fetchall()}

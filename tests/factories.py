@@ -1,0 +1,108 @@
+"""A job in any state, through the real verbs, so that its rows always agree."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+
+from dispatch.dispatcher import Dispatcher
+from jobs import db
+from jobs.clock import DatabaseClock
+from jobs.leases import Claimer, Taken, fetch, register, settle
+from jobs.models import Job, ProcessKind
+from jobs.registry import registry
+from jobs.results import Cancelled, Claim, Completed, Failed, Result, Settlement, Snoozed
+from jobs.states import JobState
+from jobs.text import ErrorText
+
+ERROR = ErrorText("ValueError", "no", "Traceback …\nValueError: no\n", "0123456789abcdef")
+
+Connection = psycopg.Connection[Any]
+
+
+def own_connection() -> Connection:
+    """A real connection beside Django's; for tests with real commits. Close it."""
+    return db.connect(name="punctual test")
+
+
+def schedule(job_type: str = "test.noop", payload: Any = None, **options: Any) -> Job:
+    job: Job = Job.objects.schedule(job_type, payload, **options)
+    return job
+
+
+def process(connection: Connection, *, lease: timedelta = timedelta(hours=1)) -> int:
+    """A registered worker process that lives for `lease`."""
+    return register(connection, ProcessKind.WORKER, types=registry.names(), lease=lease)
+
+
+def take(
+    connection: Connection, queue: str, process_id: int, size: int = 100, free: int = 100
+) -> list[Taken]:
+    """Claim from one queue by a fresh claimer."""
+    return Claimer(queue, process_id, registry.names()).claim(connection, size, free)
+
+
+def come_due(connection: Connection) -> None:
+    """In a test's rolled-back transaction `now()` stands still, and what came due since its start is not due for a
+    claim: put it before that, in its order."""
+    connection.execute(
+        "UPDATE jobs_queueentry SET run_at = run_at - (statement_timestamp() - now()) "
+        "WHERE lease_token IS NULL AND run_at > now() AND run_at <= statement_timestamp()"
+    )
+
+
+def claim(connection: Connection, job: Job, process_id: int) -> Claim:
+    """Claim until this job is held (others in its queue are claimed as well)."""
+    come_due(connection)
+    for _ in range(100):
+        taken = take(connection, job.queue, process_id)
+        claims, _missing = fetch(connection, job.queue, taken)
+        for each in claims:
+            if each.held.job_id == job.id:
+                return each
+        if not taken:
+            break
+    raise AssertionError(f"{job} could not be claimed")
+
+
+def finish(connection: Connection, held_by: Claim, result: Result) -> None:
+    clock = DatabaseClock()
+    settled = settle(connection, [Settlement(held_by.held, result, clock.read(connection))])
+    assert held_by.held.job_id in settled.fates
+
+
+def failed(*, after: timedelta = timedelta(hours=1), final: bool = False) -> Failed:
+    return Failed(ERROR, after, final=final)
+
+
+def dispatch(connection: Connection, *, ahead: timedelta = timedelta()) -> int:
+    """One dispatch pass as if `ahead` had gone by."""
+    return Dispatcher().run_once(connection, DatabaseClock().read(connection) + ahead)
+
+
+def job_in(state: JobState, connection: Connection, job_type: str = "test.noop", **options: Any) -> Job:
+    """A job in `state`, moved there by the verbs. Commits, so for tests with real transactions."""
+    if state is JobState.SCHEDULED:
+        return schedule(job_type, delay=timedelta(days=1), **options)
+    job = schedule(job_type, **options)
+    if state is JobState.QUEUED:
+        return job
+    held = claim(connection, job, process(connection))
+    if state is JobState.RUNNING:
+        return job
+    results: dict[JobState, Result] = {
+        JobState.COMPLETED: Completed('{"ok": true}'),
+        JobState.FAILED: failed(final=True),
+        JobState.CANCELLED: Cancelled(),
+        JobState.RETRYABLE: failed(),
+    }
+    finish(connection, held, results[state])
+    return job
+
+
+def snoozed(connection: Connection) -> Job:
+    job = schedule()
+    finish(connection, claim(connection, job, process(connection)), Snoozed(timedelta(hours=1)))
+    return job

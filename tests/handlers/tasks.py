@@ -1,0 +1,164 @@
+"""Handlers of the tests: a sibling app. Those named `test.*` are known to every worker that a test starts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from jobs.context import Context
+from jobs.errors import Fail, Retry, Snooze
+from jobs.registry import job_type
+from jobs.retry import Backoff
+
+SOON = Backoff.constant(timedelta(milliseconds=50))
+
+
+def note(ledger: str, context: Context, event: str) -> None:
+    """One line to the run ledger, by one O_APPEND write: what ran is judged from here, never from the tables."""
+    line = f"{context.job_id} {context.attempt} {event} {os.getpid()} {time.time():.6f}\n"
+    descriptor = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, line.encode())
+    finally:
+        os.close(descriptor)
+
+
+@job_type("test.noop")
+def noop(context: Context, **payload: Any) -> None:
+    """Does nothing."""
+
+
+@job_type("test.echo")
+def echo(context: Context, value: Any = None) -> Any:
+    return value
+
+
+@job_type("test.ledger", backoff=SOON)
+def ledger(context: Context, ledger: str, seconds: float = 0.0) -> None:
+    note(ledger, context, "start")
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(0.01)
+    note(ledger, context, "end")
+
+
+@job_type("test.polite", backoff=SOON)
+def polite(context: Context, ledger: str, seconds: float = 60.0) -> None:
+    """Asks whether it should go on."""
+    note(ledger, context, "start")
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        context.heartbeat()
+        time.sleep(0.01)
+    note(ledger, context, "end")
+
+
+@job_type("test.flaky", backoff=SOON)
+def flaky(context: Context, failures: int = 1, ledger: str = "") -> int:
+    if ledger:
+        note(ledger, context, "start")
+    if context.attempt <= failures:
+        raise RuntimeError(f"failure {context.attempt}")
+    return context.attempt
+
+
+@job_type("test.raises", max_attempts=1)
+def raises(context: Context, kind: str = "ValueError", message: str = "no") -> None:
+    if kind == "SystemExit":
+        raise SystemExit(message)
+    raise {"ValueError": ValueError, "Fail": Fail, "Retry": Retry, "KeyboardInterrupt": KeyboardInterrupt}[
+        kind
+    ](message)
+
+
+@job_type("test.snooze")
+def snooze(context: Context, until: str, ledger: str) -> None:
+    """Snoozes until a file exists."""
+    note(ledger, context, "start")
+    if not Path(until).exists():
+        raise Snooze(timedelta(milliseconds=100))
+    note(ledger, context, "end")
+
+
+@job_type("test.poison", backoff=SOON)
+def poison(context: Context, ledger: str) -> None:
+    note(ledger, context, "start")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@job_type("test.exit", max_attempts=1)
+def exit_process(context: Context, ledger: str) -> None:
+    note(ledger, context, "start")
+    os._exit(3)
+
+
+@job_type("test.late", timeout=timedelta(seconds=0.5), backoff=SOON)
+def late(context: Context, ledger: str, seconds: float = 60.0) -> None:
+    """Ignores its timeout."""
+    note(ledger, context, "start")
+    time.sleep(seconds)
+    note(ledger, context, "end")
+
+
+@job_type("test.async")
+async def asynchronous(context: Context, ledger: str, seconds: float = 0.0) -> str:
+    note(ledger, context, "start")
+    await asyncio.sleep(seconds)
+    note(ledger, context, "end")
+    return "done"
+
+
+@job_type("test.atomic", atomic=True, timeout=timedelta(seconds=30), backoff=SOON)
+def atomic(context: Context, slug: str, fail: bool = False) -> None:
+    """Its write to this database happens exactly once."""
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO jobs_queue (name) VALUES (%s)", [f"{slug}-{context.job_id}"])
+    if fail and context.attempt == 1:
+        raise RuntimeError("after the write")
+
+
+@job_type("test.spoils")
+def spoils(context: Context, how: str) -> None:
+    """Leaves its database connection in a bad state."""
+    with connection.cursor() as cursor:
+        if how == "closed":
+            connection.connection.close()
+        elif how == "transaction":
+            connection.set_autocommit(False)
+            cursor.execute("SELECT 1")
+        elif how == "settings":
+            cursor.execute("SET statement_timeout = 1; SET search_path = nowhere")
+        elif how == "aborted":
+            connection.set_autocommit(False)
+            cursor.execute("SELECT 1/0")
+        elif how == "killed":
+            cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+@job_type("test.queries")
+def queries(context: Context) -> int:
+    """Needs a sane connection."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM jobs_tenant")
+        return int(cursor.fetchone()[0])
+
+
+@dataclass
+class Letter:
+    to: str
+    number: UUID
+    lines: list[str]
+
+
+@job_type("test.letter")
+def letter(context: Context, letter: Letter) -> dict[str, Any]:
+    return {"to": letter.to, "number": str(letter.number), "lines": len(letter.lines)}
