@@ -45,11 +45,11 @@ def take(
 
 
 def come_due(connection: Connection) -> None:
-    """In a test's rolled-back transaction `now()` stands still, and what came due since its start is not due for a
-    claim: put it before that, in its order."""
+    """Put what is due now before `now()`, in its order: in a test's rolled-back transaction `now()` stands still, and
+    a job scheduled for now is due at the next whole millisecond."""
     connection.execute(
-        "UPDATE jobs_queueentry SET run_at = run_at - (statement_timestamp() - now()) "
-        "WHERE lease_token IS NULL AND run_at > now() AND run_at <= statement_timestamp()"
+        "UPDATE jobs_queueentry SET run_at = run_at - (statement_timestamp() - now()) - interval '1 ms' "
+        "WHERE lease_token IS NULL AND run_at > now() AND run_at <= statement_timestamp() + interval '1 ms'"
     )
 
 

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from jobs.leases import Claimer, ProcessExpired, Taken, end
+from jobs.models import Job, QueueEntry
+from jobs.registry import registry
+from tests.factories import come_due, process, schedule
+
+Connection = psycopg.Connection[Any]
+
+
+def ready(*jobs: Job, ago: float = 60.0) -> None:
+    """These jobs became due one after another, a second each."""
+    for number, job in enumerate(jobs):
+        moment = job.created_at - timedelta(seconds=ago - number)
+        QueueEntry.objects.filter(job_id=job.id).update(run_at=moment)
+
+
+def ids(taken: list[Taken]) -> list[UUID]:
+    return [each.held.job_id for each in taken]
+
+
+def claimer(here: Connection, queue: str = "test.noop", **options: Any) -> Claimer:
+    return Claimer(queue, process(here), registry.names(), **options)
+
+
+def test_a_claim_writes_the_lease_and_counts_the_attempt(here: Connection) -> None:
+    job = schedule(max_attempts=7, group="letters", priority=3)
+    ready(job)
+    mine = claimer(here)
+
+    (taken,) = mine.claim(here, 10, 10)
+
+    entry = QueueEntry.objects.get(job_id=job.id)
+    assert entry.claimed_at is not None
+    assert taken.held == (
+        job.id, job.due_at, entry.lease_token, mine.process_id, "test.noop", 1, 7, 0,
+    )  # fmt: skip
+    assert (taken.tenant_id, taken.priority, taken.group, taken.limited) == (job.tenant_id, 3, "letters", False)
+    assert (entry.process_id, entry.attempt) == (mine.process_id, 1)
+
+
+def test_each_claim_has_a_token_of_its_own_and_no_entry_is_claimed_twice(here: Connection) -> None:
+    jobs = [schedule() for _ in range(6)]
+    ready(*jobs)
+    taken = [each for _ in range(4) for each in claimer(here).claim(here, 2, 2)]
+    assert sorted(ids(taken)) == sorted(job.id for job in jobs)
+    assert len({each.held.lease_token for each in taken}) == 6
+
+
+def test_the_entry_that_may_run_first_is_claimed_first(here: Connection) -> None:
+    jobs = [schedule() for _ in range(4)]
+    jobs = [jobs[2], jobs[0], jobs[3], jobs[1]]
+    ready(*jobs)
+    assert ids(claimer(here).claim(here, 3, 3)) == [job.id for job in jobs[:3]]
+
+
+def test_entries_of_one_instant_are_claimed_in_the_order_of_their_ids(here: Connection) -> None:
+    jobs = [schedule(due_at=None) for _ in range(6)]
+    QueueEntry.objects.update(run_at=jobs[0].created_at)
+    assert ids(claimer(here).claim(here, 4, 4)) == sorted(job.id for job in jobs)[:4]
+
+
+def test_the_larger_priority_goes_first_within_a_tenant(here: Connection) -> None:
+    jobs = [schedule(priority=priority) for priority in (-5, 100, 0)]
+    ready(*jobs)
+    mine = claimer(here)
+    order = [job for _ in jobs for job in ids(mine.claim(here, 1, 1))]
+    assert order == [jobs[1].id, jobs[2].id, jobs[0].id]
+
+
+def test_what_is_not_due_is_not_claimed_and_hides_nothing_that_is(here: Connection) -> None:
+    due = schedule(priority=-3)
+    ready(due)
+    for priority in range(-2, 3):
+        schedule(priority=priority, delay=timedelta(seconds=3))
+    assert ids(claimer(here).claim(here, 10, 10)) == [due.id]
+    assert claimer(here).claim(here, 10, 10) == []
+
+
+def test_entries_of_another_queue_are_left_alone(here: Connection) -> None:
+    ready(schedule(queue="other"))
+    assert claimer(here).claim(here, 10, 10) == []
+
+
+def test_a_parked_entry_is_not_claimed(here: Connection) -> None:
+    job = schedule()
+    ready(job)
+    QueueEntry.objects.update(parked="type")
+    assert claimer(here).claim(here, 10, 10) == []
+
+
+def test_the_lowest_of_all_priorities_is_found_behind_all_others(here: Connection) -> None:
+    for priority in range(-99, 101):
+        schedule(priority=priority, delay=timedelta(seconds=4))
+    job = schedule(priority=-100)
+    ready(job)
+    assert ids(claimer(here).claim(here, 10, 10)) == [job.id]
+
+
+@pytest.mark.parametrize(("last", "free", "expected"), [(True, 2, 2), (True, 0, 0), (False, 0, 3)])
+def test_an_entry_on_its_last_attempt_is_claimed_for_a_free_thread_only(
+    here: Connection, last: bool, free: int, expected: int
+) -> None:
+    ready(*(schedule(max_attempts=1 if last else 2) for _ in range(3)))
+    assert len(claimer(here).claim(here, 3, free)) == expected
+
+
+def test_an_entry_that_was_in_a_crash_is_claimed_for_a_free_thread_only(here: Connection) -> None:
+    jobs = [schedule() for _ in range(3)]
+    ready(*jobs)
+    QueueEntry.objects.filter(job_id__in=[job.id for job in jobs[:2]]).update(crashes=1)
+    assert ids(claimer(here).claim(here, 3, 1)) == [jobs[0].id, jobs[2].id]
+
+
+def test_entries_that_crashed_twice_are_only_for_a_process_of_their_own(here: Connection) -> None:
+    sound, suspect = schedule(), schedule()
+    ready(suspect, sound)
+    QueueEntry.objects.filter(job_id=suspect.id).update(crashes=2)
+    assert ids(claimer(here).claim(here, 9, 9)) == [sound.id]
+    assert ids(claimer(here, suspects=True).claim(here, 9, 9)) == [suspect.id]
+
+
+@pytest.mark.parametrize("how", ["expired", "ended", "deleted"])
+def test_a_process_whose_lease_has_ended_claims_nothing_and_learns_it(here: Connection, how: str) -> None:
+    job = schedule()
+    ready(job)
+    mine = claimer(here)
+    if how == "expired":
+        here.execute("UPDATE jobs_process SET lease_expires_at = clock_timestamp()")
+    elif how == "ended":
+        end(here, [mine.process_id])
+    else:
+        here.execute("DELETE FROM jobs_process")
+    with pytest.raises(ProcessExpired):
+        mine.claim(here, 1, 1)
+    assert QueueEntry.objects.get(job_id=job.id).lease_token is None
+
+
+def test_the_claimers_clock_is_set_by_each_claim(here: Connection) -> None:
+    schedule()
+    come_due(here)
+    mine = claimer(here)
+    mine.claim(here, 1, 1)
+    (now,) = here.execute("SELECT clock_timestamp()").fetchone() or ()
+    assert not mine.clock.stale()
+    assert abs(mine.clock.now() - now) < timedelta(seconds=1)
