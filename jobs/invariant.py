@@ -36,7 +36,8 @@ class Findings:
         return not self.breaches
 
 
-def check(using: str = "default") -> Findings:
+def check(using: str = "default", *, span: timedelta = HOUR) -> Findings:
+    """`span`: how much of due time one statement looks at."""
     findings = Findings()
     now = clock.now(using)
     days, broken = _days(using, now)
@@ -44,7 +45,7 @@ def check(using: str = "default") -> Findings:
         broken &= _days(using, now)[1]
     findings.breaches += sorted(broken)
     with connections[using].cursor() as cursor:
-        for start, end in _hours(days | _entry_days(cursor)):
+        for start, end in _spans(days | _entry_days(cursor), span):
             values = {"start": start, "end": end}
             if failed := _breaches(cursor, values):
                 failed &= _breaches(cursor, values)
@@ -81,12 +82,12 @@ def _entry_days(cursor: Any) -> set[date]:
     return {day for (day,) in cursor.fetchall()}
 
 
-def _hours(days: set[date]) -> Iterator[tuple[datetime, datetime]]:
+def _spans(days: set[date], span: timedelta) -> Iterator[tuple[datetime, datetime]]:
     for day in sorted(days):
         start, end = bounds(day)
         while start < end:
-            yield start, start + HOUR
-            start += HOUR
+            yield start, min(end, start + span)
+            start += span
 
 
 def _breaches(cursor: Any, values: dict[str, Any]) -> set[tuple[UUID, str]]:

@@ -82,8 +82,10 @@ class Claimer:
             limited = self._queue_limited
             if pairs and (taken := self._take(connection, pairs, size, free)):
                 return taken
-            if pairs and self._queue_limited and limited:
-                break  # the queue is full
+            if pairs and self._queue_limited:
+                if limited:
+                    break  # the queue is full
+                continue  # its limit has just been learnt: once more, under its lock
             ends += end
         return []
 

@@ -253,6 +253,10 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "permissions": [("retry_job", "Can retry jobs"), ("cancel_job", "Can cancel jobs")],
+                "default_permissions": ("view",),
+            },
         ),
         migrations.CreateModel(
             name="CronDefinition",
@@ -509,7 +513,7 @@ class Migration(migrations.Migration):
                         name="jobs_queueentry_ready",
                     ),
                     models.Index(
-                        condition=models.Q(("lease_token__isnull", True), ("parked__isnull", True)),
+                        condition=models.Q(("parked__isnull", True), ("process_id__isnull", True)),
                         fields=["queue", "run_at"],
                         name="jobs_queueentry_next",
                     ),

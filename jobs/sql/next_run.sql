@@ -4,7 +4,7 @@ SELECT queue.name, head.run_at, clock_timestamp()
 FROM unnest(%(queues)s::text[]) queue(name)
 LEFT JOIN LATERAL (
     SELECT run_at FROM jobs_queueentry
-    WHERE queue = queue.name AND lease_token IS NULL AND parked IS NULL
+    WHERE queue = queue.name AND process_id IS NULL AND parked IS NULL
     ORDER BY run_at
     LIMIT 1
 ) head ON true

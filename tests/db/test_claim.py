@@ -62,8 +62,8 @@ def test_the_entry_that_may_run_first_is_claimed_first(here: Connection) -> None
 
 
 def test_entries_of_one_instant_are_claimed_in_the_order_of_their_ids(here: Connection) -> None:
-    jobs = [schedule(due_at=None) for _ in range(6)]
-    QueueEntry.objects.update(run_at=jobs[0].created_at)
+    jobs = [schedule() for _ in range(6)]
+    QueueEntry.objects.update(run_at=jobs[0].created_at - timedelta(minutes=1))
     assert ids(claimer(here).claim(here, 4, 4)) == sorted(job.id for job in jobs)[:4]
 
 

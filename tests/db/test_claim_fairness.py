@@ -85,12 +85,6 @@ def test_the_cursor_finds_tenants_on_both_sides_of_it(here: Connection) -> None:
     assert by_tenant(mine.claim(here, 9, 9)) == {tenant["first"]: 1}
 
 
-def test_claimers_start_in_different_places(here: Connection) -> None:
-    tenant = backlog(here, {"only": 30})
-    assert sum(by_tenant(Claimer("test.noop", process(here), ["test.noop"]).claim(here, 1, 1))[tenant["only"]]
-               for _ in range(10)) == 10  # fmt: skip
-
-
 def test_one_ready_tenant_is_found_behind_more_idle_ones_than_a_claim_looks_at(
     here: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

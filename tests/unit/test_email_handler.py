@@ -19,6 +19,8 @@ from jobs.handlers.email import message_id, send
 @pytest.fixture(autouse=True)
 def _sender(settings: Settings, mailoutbox: list[EmailMessage]) -> None:
     settings.DEFAULT_FROM_EMAIL = "Jobs <jobs@example.org>"
+    if django.VERSION >= (6, 1):
+        settings.MAILERS = {"default": {"BACKEND": "django.core.mail.backends.locmem.EmailBackend"}}
 
 
 def call(**arguments: Any) -> dict[str, Any]:

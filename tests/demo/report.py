@@ -1,0 +1,36 @@
+"""The table at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.demo.environment import LEASE
+from tests.demo.judge import Verdict
+
+Row = tuple[str, str, str]
+
+
+def table(verdict: Verdict, *, checkjobs: str, seconds: float) -> str:
+    """Ends with the line that counts: `lost 0`."""
+    rows = [*_rows(verdict), ("checkjobs", checkjobs, "every job is in exactly one place")]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    lines = [f"  {name:<{widths[0]}}  {value:>{widths[1]}}  {note}".rstrip() for name, value, note in rows]
+    return "\n".join([*lines, "", f"lost {len(verdict.lost)}"])
+
+
+def _rows(verdict: Verdict) -> Iterator[Row]:
+    yield "scheduled", f"{verdict.scheduled:,}", "ids that schedule() returned"
+    yield "completed", f"{verdict.completed:,}", "have a finished run in the ledger"
+    yield "cron slots", f"{verdict.slots_fired:,}", "fired, one of them in the past when the dispatchers started"
+    yield "retried", f"{verdict.retried:,}", "failed at first and came back after a pause"
+    yield "failed", f"{verdict.failed:,}", "the poison job: given up after it had killed three processes"
+    yield "run again", f"{verdict.run_again:,}", "their run was cut off by a kill, so another worker ran them"
+    yield "finished twice", f"{verdict.finished_twice:,}", "killed between the work and its record: at least once"
+    if verdict.lateness:
+        yield "lateness p50", _ms(verdict.late(0.5)), "first start minus due time"
+        yield "lateness p99", _ms(verdict.late(0.99)), ""
+        yield "lateness max", _ms(verdict.late(1.0)), f"claimed by the killed worker, free again after {LEASE} s"
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:,.0f} ms"
