@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 
+from django.db import connections
+
 from dispatch.atomic import execute_atomic
 from dispatch.executor import AsyncLoop, execute
 from dispatch.holdings import Holding, Holdings, Stop
@@ -23,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 UNMEASURED = 1.0
 """Mean seconds of a body before any has ended: nothing is claimed ahead on a guess."""
+IDLE_SECONDS = 5.0
 WEIGHT = 0.2
 """Of the newest body in the mean."""
 
@@ -73,7 +76,7 @@ class Bodies:
         return not any(thread.is_alive() for thread in self._threads)
 
     def _run(self) -> None:
-        while (holding := self._ready.get()) is not None:
+        while (holding := self._next()) is not None:
             if not self.holdings.leave_buffer(holding):
                 continue  # taken back
             with self._lock:
@@ -87,6 +90,14 @@ class Bodies:
                     self._busy -= 1
                 if self._ready.empty():
                     self._wake()
+
+    def _next(self) -> Holding | None:
+        """Wait for a claim; a thread that is idle does not keep its bodies' connections open."""
+        try:
+            return self._ready.get(timeout=IDLE_SECONDS)
+        except queue.Empty:
+            connections.close_all()
+            return self._ready.get()
 
     def _run_body(self, holding: Holding) -> None:
         claim, context = holding.claim, holding.context

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from django.db import DatabaseError, close_old_connections, connections, reset_queries
+from django.db import close_old_connections, connections, reset_queries
 from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.pq import TransactionStatus
 
@@ -61,7 +61,7 @@ def _reset(connection: BaseDatabaseWrapper) -> None:
         elif connection.connection is not None and connection.vendor == "postgresql":
             connection.connection.execute("DISCARD ALL")
             connection.init_connection_state()
-    except (DatabaseError, Exception) as error:
+    except Exception as error:
         logger.info(
             "a body's connection was closed", extra={"database": connection.alias, "error": str(error)}
         )

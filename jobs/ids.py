@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
+_LAST_MS = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _MS
 _TAIL_BITS = 74  # 12 + 62: what version and variant leave free
 
 
@@ -45,6 +47,11 @@ class IdRun:
     def next(self, due_at: datetime) -> UUID:
         self._tail = (self._tail + 1) & (1 << _TAIL_BITS) - 1
         return _compose(due_at, self._tail)
+
+
+def dues_of(job_ids: Iterable[UUID]) -> list[datetime]:
+    """The due times inside these ids, each once, in order; without those beyond year 9999, which name no job."""
+    return sorted({due_of(job_id) for job_id in job_ids if job_id.int >> 80 <= _LAST_MS})
 
 
 def due_of(job_id: UUID | str) -> datetime:

@@ -72,7 +72,8 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         if row.unique_key is None:
             job = self._insert(row, now, using)
         else:
-            with transaction.atomic(using, savepoint=False):
+            # A savepoint only where LockTimeout may be raised through it, which must leave the caller's transaction usable.
+            with transaction.atomic(using, savepoint=conf().schedule_lock_timeout is not None):
                 wanted = _wanted(row)
                 holder = keys.take([wanted], using)[wanted.name]
                 if holder != row.id:

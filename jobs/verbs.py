@@ -16,8 +16,8 @@ from uuid import UUID
 from django.db import connections, transaction
 
 from jobs import keys, notify
-from jobs.errors import PlaceUnknown
-from jobs.ids import ceil_ms, due_of
+from jobs.errors import InvalidJob, PlaceUnknown
+from jobs.ids import ceil_ms, dues_of
 from jobs.report import Report
 from jobs.sql import load
 
@@ -37,7 +37,9 @@ def reschedule(
     ids: Sequence[UUID], run_at: datetime, *, using: str = "default", action_id: int | None = None
 ) -> Report:
     """Run these waiting jobs at `run_at` (aware) instead, or now when that is past. Running and ended ones are
-    skipped with the reason."""
+    skipped with the reason. InvalidJob for a naive time."""
+    if run_at.utcoffset() is None:
+        raise InvalidJob("run_at", f"{run_at} is not an aware datetime; say which zone it is in")
     values = {"action_id": action_id, "run_at": ceil_ms(run_at)}
     report = _walk(ids, [_reschedule_timers, _reschedule_entries, _running, _ended], using, values)
     notify.after_commit(using)
@@ -83,7 +85,7 @@ def _walk(ids: Sequence[UUID], places: list[Place], using: str, more: dict[str, 
 
 def _values(ids: Sequence[UUID]) -> dict[str, Any]:
     # The due times as literals: with them the planner visits exactly the days of these ids.
-    return {"ids": list(ids), "dues": sorted({due_of(job_id) for job_id in ids})}
+    return {"ids": list(ids), "dues": dues_of(ids)}
 
 
 def _cancel_timers(cursor: Any, values: dict[str, Any], report: Report) -> set[UUID]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from scheduler_project import embedded, env
+from scheduler_project.mail import mail_settings
 
 BASE_DIR = Path(__file__).resolve().parents[1]
 OWN_DATABASE = not os.environ.get("DATABASE_URL", "").strip()
@@ -115,6 +116,11 @@ if env.flag("BEHIND_TLS_PROXY", default=False):
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 # To speak for subdomains and to enter browsers' lists is for the owner of the domain, not for one application.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+
+globals().update(
+    mail_settings(env.text("EMAIL_URL", "consolemail://" if _relaxed else "smtp://localhost:25"))
+)
+DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "webmaster@localhost")
 
 _level = env.one_of("LOG_LEVEL", ("DEBUG", "INFO", "WARNING", "ERROR"), "INFO")
 LOGGING = {

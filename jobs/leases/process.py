@@ -46,11 +46,16 @@ def register(
 def renew(connection: Connection, ids: Sequence[int], *, lease: timedelta | None = None) -> set[int]:
     """Extend the leases of these processes; returns those that were still alive. The others never return: their
     entries may be rescued at any moment, so they stop their bodies and register anew."""
-    rows = connection.execute(
-        "UPDATE jobs_process SET lease_expires_at = clock_timestamp() + %s "
-        "WHERE id = ANY(%s) AND ended_at IS NULL AND lease_expires_at > clock_timestamp() RETURNING id",
-        [lease or conf().lease, list(ids)],
-    ).fetchall()
+    with connection.transaction():
+        # First the locks: an UPDATE that waits for a row which then was only locked does not judge its lease again.
+        connection.execute(
+            "SELECT FROM jobs_process WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE", [list(ids)]
+        )
+        rows = connection.execute(
+            "UPDATE jobs_process SET lease_expires_at = clock_timestamp() + %s "
+            "WHERE id = ANY(%s) AND ended_at IS NULL AND lease_expires_at > clock_timestamp() RETURNING id",
+            [lease or conf().lease, list(ids)],
+        ).fetchall()
     return {process_id for (process_id,) in rows}
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import psycopg
 
+from jobs.leases.claim import SUSPECT
 from jobs.leases.settle import Settled, settle
 from jobs.registry import registry
 from jobs.results import Failed, Held, Released, Result, Settlement
@@ -23,11 +24,12 @@ BATCH = 500
 
 def rescue(connection: Connection, limit: int = BATCH) -> Settled:
     """Entries whose process is missing or expired. Nobody knows which bodies had started: an entry on its last
-    attempt (never claimed ahead) counts as run, others are released uncounted; each with one crash more."""
+    attempt, and a suspect, which runs in a process of its own (neither is ever claimed ahead), count as run; others
+    are released uncounted. Each with one crash more."""
     error = ErrorText("WorkerLost", "its process stopped renewing its lease", "", "WorkerLost")
 
     def judge(held: Held) -> Result:
-        if held.attempt >= held.max_attempts:
+        if held.attempt >= held.max_attempts or held.crashes >= SUSPECT:
             return _failed(held, error)
         return Released(crashed=True)
 

@@ -254,7 +254,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "permissions": [("retry_job", "Can retry jobs"), ("cancel_job", "Can cancel jobs")],
+                "permissions": (("retry_job", "Can retry jobs"), ("cancel_job", "Can cancel jobs")),
                 "default_permissions": ("view",),
             },
         ),

@@ -61,10 +61,7 @@ class Job(models.Model):
 
     class Meta:
         default_permissions = ("view",)
-        permissions: ClassVar[list[tuple[str, str]]] = [
-            ("retry_job", "Can retry jobs"),
-            ("cancel_job", "Can cancel jobs"),
-        ]
+        permissions = (("retry_job", "Can retry jobs"), ("cancel_job", "Can cancel jobs"))
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["tenant", "due_at"], name="jobs_job_tenant"),
             models.Index(fields=["job_type", "due_at"], name="jobs_job_type"),

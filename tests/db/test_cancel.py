@@ -6,6 +6,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from jobs import verbs
 from jobs.errors import PlaceUnknown
 from jobs.ids import new_id
 from jobs.models import Job, Outcome, QueueEntry, UniqueKey
@@ -102,8 +103,6 @@ def test_others_are_not_touched(here: Connection) -> None:
 
 
 def test_ids_that_name_no_job_are_not_found(here: Connection) -> None:
-    from jobs import verbs
-
     job = schedule()
     report = verbs.cancel([new_id(job.due_at), uuid4(), job.id])
     assert (report.changed, dict(report.skipped)) == (1, {"not found": 2})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -40,14 +41,8 @@ def test_the_second_of_two_retries_changes_nothing(here: Connection) -> None:
     job = job_so("failed", here)
     job.retry()
     before = stored(here, job)
-    assert job.retry() == Report(skipped=Report().skipped + __counter("not ended"))
+    assert job.retry() == Report(skipped=Counter({"not ended": 1}))
     assert stored(here, job) == before
-
-
-def __counter(reason: str) -> Any:
-    from collections import Counter
-
-    return Counter({reason: 1})
 
 
 def test_attempts_are_counted_on_and_their_limit_is_raised(here: Connection) -> None:

@@ -19,6 +19,7 @@ SITUATIONS = [state.value for state in JobState] + ["snoozed"]
 
 
 def job_so(situation: str, here: Connection, **options: Any) -> Job:
+    options.setdefault("queue", situation)  # making one claims whatever is in its queue
     if situation != "snoozed":
         return job_in(JobState(situation), here, **options)
     job = schedule(**options)
