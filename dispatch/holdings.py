@@ -46,6 +46,7 @@ class Holdings:
         self.slots = slots
         self._held: dict[UUID, Holding] = {}
         self._buffered: dict[UUID, Holding] = {}
+        """By lease token: a job that was given back may be claimed again before a thread has passed its old claim over."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -77,12 +78,12 @@ class Holdings:
             claim.group,
         )
         holding = Holding(claim, context, boottime())
-        self._held[held.job_id] = self._buffered[held.job_id] = holding
+        self._held[held.job_id] = self._buffered[held.lease_token] = holding
         return holding
 
     def leave_buffer(self, holding: Holding) -> bool:
         """True for the one caller that may start it or give it back."""
-        return self._buffered.pop(holding.claim.held.job_id, None) is holding
+        return self._buffered.pop(holding.claim.held.lease_token, None) is holding
 
     def forget(self, holding: Holding) -> None:
         """It is settled, or no longer ours."""

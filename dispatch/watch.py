@@ -30,6 +30,11 @@ class Watch:
         self._settle = settle
         self._unknown: set[UUID] = set()
 
+    @property
+    def uncertain(self) -> bool:
+        """The last reconciliation found claims of ours that we do not know."""
+        return bool(self._unknown)
+
     def bodies(self) -> None:
         """Tell the late ones to stop, and all when two thirds of the lease have passed without a renewal."""
         now = boottime()

@@ -11,6 +11,7 @@ import random
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -27,7 +28,7 @@ from jobs.clock import DatabaseClock, boottime
 from jobs.conf import conf
 from jobs.leases import ProcessExpired, Settled
 from jobs.registry import registry
-from jobs.results import Released, Settlement
+from jobs.results import Released, Settlement, Snoozed
 from jobs.signals import attempt_settled
 
 Connection = psycopg.Connection[Any]
@@ -36,6 +37,10 @@ logger = logging.getLogger(__name__)
 
 CHECK = 1.0
 """Seconds between two looks at what the database says of our claims."""
+IDLE_CHECK = 5.0
+"""The same while we hold nothing: a claim whose reply was lost is ours without our knowing."""
+MISSING_ROW_WAIT = timedelta(minutes=1)
+"""A claimed job without its row is looked at again after so long; never a failure of the job."""
 RETRY = (0.1, 5.0)
 
 
@@ -86,6 +91,7 @@ class Worker:
             except psycopg.Error as error:
                 logger.warning("database lost", extra={"error": str(error).strip(), "wait": round(wait, 1)})
                 self._close()
+                self.slots.beat(boottime())
                 self.watch.bodies()
                 self.wakeup.wait(None, wait * random.uniform(0.5, 1.0))  # noqa: S311
                 wait = min(RETRY[1], wait * 2)
@@ -118,13 +124,15 @@ class Worker:
         self.slots.beat(now)
         self.watch.bodies()
         self.watch.buffer()
-        if len(self.holdings) and now - self._checked >= CHECK:
+        if now - self._checked >= (CHECK if len(self.holdings) or self.watch.uncertain else IDLE_CHECK):
             self._checked = now
             self.watch.reconcile(connection)
 
     def _room(self) -> tuple[int, int]:
         """How many to claim, and how many threads are free for those that must start at once. Ahead of the free threads
         only what will start within a second, by the measured mean."""
+        if self.settings.suspects and len(self.holdings):
+            return 0, 0  # one at a time: what has ended but is not settled yet would be blamed for the next one's crash
         free, mean = self.bodies.free, self.bodies.mean
         ahead = 0
         if not self.settings.suspects and mean < UNMEASURED:
@@ -136,9 +144,9 @@ class Worker:
 
     def _claim(self, connection: Connection, size: int, free: int) -> bool:
         claims, missing = self.intake.claim(connection, size, free)
-        for each in missing:  # never a failure of the job
+        for each in missing:
             logger.error("a claimed job has no row: run checkjobs", extra={"job": str(each.held.job_id)})
-            self.settler.put(Settlement(each.held, Released(), None))
+            self.settler.put(Settlement(each.held, Snoozed(MISSING_ROW_WAIT), None))
         for claim in claims:
             self.bodies.put(self.holdings.add(claim))
         return bool(claims)

@@ -40,7 +40,9 @@ def take(wanted: Iterable[Wanted], using: str) -> dict[Name, UUID]:
             if not left:
                 return holders
             todo = [left[name] for name in sorted(left)]
-            won = _execute(cursor, "take_keys", todo) | _execute(cursor, "take_over_keys", todo)
+            won = _execute(cursor, "take_keys", todo)
+            if taken := [want for want in todo if want.job_id not in won]:
+                won |= _execute(cursor, "take_over_keys", taken)
             holders |= {want.name: want.job_id for want in todo if want.job_id in won}
             holders |= _holders(cursor, [want.name for want in todo if want.job_id not in won])
             left = {name: want for name, want in left.items() if name not in holders}

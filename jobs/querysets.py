@@ -83,6 +83,9 @@ class JobQuerySet(models.QuerySet[Any]):
     def update(self, **kwargs: Any) -> NoReturn:
         raise TypeError("jobs are immutable: use cancel(), retry() or reschedule()")
 
+    def bulk_update(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("jobs are immutable: use cancel(), retry() or reschedule()")
+
     def delete(self) -> NoReturn:
         raise TypeError("jobs are never deleted: cancel() them; their day is dropped after the retention")
 

@@ -65,6 +65,15 @@ def connection(transactional_db: None) -> Iterator[Connection]:
 
 
 @pytest.fixture
+def here(db: None) -> Connection:
+    """Django's own connection, inside the transaction that the test rolls back: the loops' functions work on it, and
+    nothing needs to be flushed. `now()` stands still in it: `factories.come_due`."""
+    connections["default"].ensure_connection()
+    raw: Connection = connections["default"].connection
+    return raw
+
+
+@pytest.fixture
 def database_url(transactional_db: None) -> str:
     """The address of the test database, for processes and connections beside Django's."""
     here = connections["default"].settings_dict

@@ -81,7 +81,9 @@ def wait_for_waiter(holder: Connection | int, count: int = 1) -> None:
     """Return when so many sessions wait for `holder`, or behind one that does."""
     pid = holder if isinstance(holder, int) else holder.info.backend_pid
     with own_connection() as watch:
-        wait_until(lambda: watch.execute(_WAITERS, [pid, count]).fetchone() == (True,), what=f"{count} that wait")
+        wait_until(
+            lambda: watch.execute(_WAITERS, [pid, count]).fetchone() == (True,), what=f"{count} that wait"
+        )
 
 
 def due_job(job_type: str = "test.noop", payload: Any = None, **options: Any) -> Job:

@@ -92,9 +92,6 @@ def _ends(spec: _Field, first: str | None, last: str | None, *, stepped: bool) -
         return spec.low, spec.high
     start = spec.value(first)
     end = spec.high if last is None and stepped else spec.value(last or first)
-    if start == end:
-        return spec.wrapped(start), spec.wrapped(start)
-    start = spec.wrapped(start)
     return start, end if end >= start else end + spec.size
 
 

@@ -27,6 +27,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.demo", description=__doc__)
     parser.add_argument("--jobs", type=int, default=3000, help="how many (default: 3000)")
     parser.add_argument("--seconds", type=float, default=15.0, help="within which they come due (default: 15)")
+    parser.add_argument("--keep", action="store_true", help="keep the ledger, the log and the mails")
     options = parser.parse_args()
     if options.jobs < 2 or options.seconds < 1:
         parser.error("at least 2 jobs and 1 second")
@@ -40,7 +41,7 @@ def main() -> int:
             screen.line("stopped" if stop.is_set() else f"demo: {str(error).strip()}")
             code = STOPPED if stop.is_set() else 1
         finally:
-            if code == 1:
+            if options.keep or code == 1:
                 screen.line(f"The log, the ledger and the mails of this run are in {folder}")
             else:
                 shutil.rmtree(folder)

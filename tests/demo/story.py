@@ -23,7 +23,7 @@ STARTING = 60.0
 """Seconds that the processes have to reach their loops."""
 KILL_AT, REPLACED_AFTER = 0.4, 3.0
 """Share of the time in which jobs come due; seconds."""
-PATIENCE = 60.0
+PATIENCE = 40.0
 """Seconds after the last due time until the demo no longer waits for quiet."""
 LOOK = 0.25
 
@@ -86,6 +86,10 @@ class Story:
             elif not acts and time.monotonic() > begun + self.client.seconds and self._is_quiet():
                 return
             self.screen.progress(self._progress())
+        for left in [*QueueEntry.objects.filter(due_at__lte=self.client.last_due).values()[:5]]:
+            self.screen.line(f"DEBUG left: {left}")
+        for left in [*Timer.objects.filter(due_at__lte=self.client.last_due).values()[:5]]:
+            self.screen.line(f"DEBUG left timer: {left}")
 
     def leave(self) -> None:
         self.screen.chapter("SIGTERM", "All is done. The processes are asked to end, as in a deployment.")

@@ -19,7 +19,7 @@ from tests.demo.judge import Noted, Slot
 from tests.demo.tasks import poison
 
 TENANTS = {"acme": 5, "globex": 3, "initech": 2}
-TYPES = {"email.send": 60, "http.request": 25, "demo.sync_contacts": 12, "django.command": 3}
+TYPES = {"email.send": 63, "http.request": 28, "demo.sync_contacts": 6, "django.command": 3}
 NOW = 0.15
 """Share of the jobs that are due at once."""
 BATCH = 500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -197,6 +198,25 @@ def test_an_hourly_schedule_follows_elapsed_time_except_under_skip() -> None:
         assert len(_local(Cron("0 * * * *", NEW_YORK, dst), SPRING)) == 23
 
 
+@pytest.mark.parametrize(
+    ("text", "dst", "at", "expected"),
+    [
+        # In the second pass: what is later on the clock has been before.
+        ("50 1 * * *", "cron", "2025-11-02T06:30Z", "2025-11-02T05:50Z"),
+        ("50 1 * * *", "literal", "2025-11-02T06:30Z", "2025-11-02T05:50Z"),
+        ("50 1 * * *", "literal", "2025-11-02T06:50Z", "2025-11-02T06:50Z"),
+        ("50 1 * * *", "literal", "2025-11-02T05:49Z", "2025-11-01T05:50Z"),
+        ("50 * * * *", "cron", "2025-11-02T06:30Z", "2025-11-02T05:50Z"),
+        # After the gap: what was dropped is no fire.
+        ("30 2 * * *", "cron", "2025-03-09T12:00Z", "2025-03-09T07:00Z"),
+        ("30 2 * * *", "skip", "2025-03-09T12:00Z", "2025-03-08T07:30Z"),
+        ("30 2 * * *", "literal", "2025-03-09T12:00Z", "2025-03-08T07:30Z"),
+    ],
+)
+def test_prev_over_both_jumps(text: str, dst: str, at: str, expected: str) -> None:
+    assert Cron(text, NEW_YORK, dst).prev(_at(at)) == _at(expected)
+
+
 def test_an_unknown_rule_is_refused() -> None:
     with pytest.raises(CronError, match="cron, skip, literal") as refusal:
         Cron("@daily", dst="twice")
@@ -297,8 +317,13 @@ def test_threads_share_a_schedule() -> None:
         return cron.between(start, start + timedelta(days=20), limit=60).fires
 
     alone = [walk(start) for start in starts]
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(walk, starts * 4)) == alone * 4
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(walk, starts * 4)) == alone * 4
+    finally:
+        sys.setswitchinterval(interval)
 
 
 # Warnings

@@ -1,0 +1,133 @@
+"""Cron definitions: written and edited here or declared in code; each shows when it fires next, in its own time."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.views.decorators.http import require_POST
+
+from jobs.console import redact, show
+from jobs.console.audited import Audited
+from jobs.console.cron_form import CronForm
+from jobs.cron import Cron, zone
+from jobs.errors import CronError
+from jobs.models import CronDefinition
+
+FIRES = 5
+_JOB = ("job_type", "payload", "queue", "priority", "max_attempts")
+_STATE = ("next_fires", "next_slot", "last_slot", "revision", "broken", "source", "created_at")
+_LATE = ("misfire", "misfire_grace", "catchup_window", "catchup_limit", "overlap")
+
+
+class Fire(NamedTuple):
+    local: str
+    utc: str
+
+
+class CronDefinitionAdmin(Audited):
+    form = CronForm
+    list_display = ("name", "expression", "timezone", "job_type", "tenant", "status", "next_at", "last_at")
+    list_select_related = ("tenant",)
+    list_filter = ("enabled",)
+    search_fields = ("name", "job_type")
+    search_help_text = "Part of a name or a type"
+    autocomplete_fields = ("tenant",)
+    readonly_fields = (*_STATE, "payload_shape")
+    fieldsets = (
+        (None, {"fields": ("name", "tenant", "enabled")}),
+        ("Rule", {"fields": ("expression", "timezone", "dst", "start_at", "end_at")}),
+        ("Job", {"fields": _JOB}),
+        ("When a slot is late", {"fields": _LATE, "classes": ("collapse",)}),
+        ("State", {"fields": _STATE}),
+    )
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Who may not edit sees the shape of the payload, like everywhere; a new definition has no state."""
+        sets: Any = super().get_fieldsets(request, obj)
+        if obj is None:
+            return sets[:-1]
+        if not self.has_change_permission(request, obj):
+            fields = tuple("payload_shape" if name == "payload" else name for name in _JOB)
+            return [
+                (title, options | {"fields": fields} if title == "Job" else options)
+                for title, options in sets
+            ]
+        return sets
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(require_POST(self.preview_view))
+        return [path("preview/", view, name="jobs_crondefinition_preview"), *super().get_urls()]
+
+    def preview_view(self, request: HttpRequest) -> HttpResponse:
+        """What the posted rule would do. Nothing is stored; POST, since the form around it is posted."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        names = {"expression": 1000, "timezone": 100, "dst": 20}
+        asked = {name: request.POST.get(name, "")[:limit] for name, limit in names.items()}
+        context: dict[str, Any] = {"asked": asked, "fires": [], "warnings": [], "problem": ""}
+        try:
+            rule = Cron(asked["expression"], tz=asked["timezone"], dst=asked["dst"] or "cron")
+            context |= {"fires": fires(rule, timezone.now()), "warnings": rule.warnings}
+        except CronError as error:
+            context["problem"] = str(error)
+        context |= self.admin_site.each_context(request)
+        context |= {"title": "When would it fire?", "opts": self.opts, "media": self.media}
+        return TemplateResponse(request, "jobs/cron_preview.html", context)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        for warning in obj.rule().warnings:
+            self.message_user(request, f"{obj.name}: {warning}", messages.WARNING)
+
+    @admin.display(description=f"next {FIRES} fires")
+    def next_fires(self, definition: CronDefinition) -> str:
+        try:
+            rule = definition.rule()
+        except CronError as error:
+            return show.visible(error)
+        now = timezone.now()
+        after = max(now, definition.start_at or now)
+        rows = [(fire.local, fire.utc) for fire in fires(rule, after, definition.end_at)]
+        if not rows:
+            return "It never fires again."
+        note = "" if definition.enabled else "It is disabled: none of these will fire."
+        items = format_html_join("", '<li>{} <span class="quiet">{}</span></li>', rows)
+        return format_html('{}<ol class="fires">{}</ol>', note, items)
+
+    @admin.display(description="payload")
+    def payload_shape(self, definition: CronDefinition) -> str:
+        return format_html('<pre class="json">{}</pre>', redact.shape(definition.payload))
+
+    @admin.display(description="status")
+    def status(self, definition: CronDefinition) -> str:
+        if definition.broken:
+            return show.badge("broken")
+        return show.badge("enabled" if definition.enabled else "disabled")
+
+    @admin.display(description="next slot")
+    def next_at(self, definition: CronDefinition) -> str:
+        return show.moment(definition.next_slot)
+
+    @admin.display(description="last slot")
+    def last_at(self, definition: CronDefinition) -> str:
+        return show.moment(definition.last_slot)
+
+
+def fires(rule: Cron, after: datetime, end: datetime | None = None) -> list[Fire]:
+    """The next fires later than `after`, on the wall clock of the rule with its offset, and in UTC."""
+    found: list[Fire] = []
+    moment = rule.next(after)
+    while moment is not None and len(found) < FIRES and (end is None or moment < end):
+        local = moment.astimezone(zone(rule.tz))
+        found.append(Fire(f"{local:%a %Y-%m-%d %H:%M %z} {rule.tz}", f"{moment:%Y-%m-%d %H:%M UTC}"))
+        moment = rule.next(moment)
+    return found

@@ -1,0 +1,83 @@
+"""The form of a cron definition: whatever the ticker would stumble over is refused here, beside its field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from jobs.cron import zone
+from jobs.errors import CronError, InvalidJob
+from jobs.ids import IdRun
+from jobs.models import CronDefinition
+from jobs.newjob import NewJob, prepare
+
+if TYPE_CHECKING:
+    _Form = forms.ModelForm[CronDefinition]
+else:
+    _Form = forms.ModelForm
+
+HELP = {
+    "expression": "Five fields: minute, hour, day of month, month, day of week; or @daily and its kind.",
+    "timezone": "An IANA name such as Europe/Berlin. The rule is read on that zone's wall clock.",
+    "dst": "cron: a skipped time runs when the gap ends, a repeated one once. skip: a skipped time is dropped. "
+    "literal: every minute whose reading matches.",
+    "payload": "JSON object: the arguments of the handler.",
+    "queue": "Empty: the queue of the type.",
+    "priority": "-100 to 100, larger first, within a tenant.",
+    "max_attempts": "Empty: as the type says.",
+    "enabled": "Off: nothing fires, and what was written ahead is withdrawn. On again: from now on.",
+    "misfire_grace": "A slot later than this counts as missed. Hours:minutes:seconds.",
+    "catchup_window": "Missed slots older than this are never run.",
+    "catchup_limit": "1 to 1000 runs at most to catch up.",
+}
+
+
+class CronForm(_Form):
+    class Meta:
+        model = CronDefinition
+        fields = "__all__"  # the admin's fieldsets choose
+        help_texts = HELP
+
+    def clean_timezone(self) -> str:
+        name: str = self.cleaned_data["timezone"]
+        try:
+            zone(name)
+        except CronError as error:
+            raise ValidationError(error.message) from error
+        return name
+
+    def clean(self) -> dict[str, Any]:
+        found: dict[str, Any] = super().clean() or {}
+        if not self.errors and {"job_type", "payload", "queue", "priority", "max_attempts"} & set(
+            self.changed_data
+        ):
+            self._check_job(found)
+        return found
+
+    def _check_job(self, found: dict[str, Any]) -> None:
+        """What schedule() would refuse. An unknown type that was there before does not stand in the way of other
+        edits."""
+        new = NewJob(
+            job_type=found["job_type"],
+            payload=found["payload"],
+            queue=found["queue"],
+            priority=found["priority"],
+            max_attempts=found["max_attempts"],
+        )
+        try:
+            prepare(new, timezone.now(), IdRun())
+        except InvalidJob as error:
+            if error.field in self.fields and (error.field != "job_type" or "job_type" in self.changed_data):
+                self.add_error(error.field, error.message)
+
+    def add_error(self, field: str | None, error: Any) -> None:
+        """A field that is known to be wrong is not told so twice: the model checks the rule as a whole as well."""
+        if field is None and hasattr(error, "error_dict"):
+            left = {name: each for name, each in error.error_dict.items() if name not in self.errors}
+            if not left:
+                return
+            error = ValidationError(left)
+        super().add_error(field, error)

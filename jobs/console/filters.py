@@ -1,0 +1,164 @@
+"""The filter forms of the job lists. What cannot be read is said beside its field; nothing is guessed."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.http import QueryDict
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from jobs.console.window import MAX, Window, days, last_hour
+from jobs.ids import due_of
+from jobs.states import JobState
+
+_AT = "%Y-%m-%dT%H:%M"
+_YEARS = range(2000, 2200)
+NOT_OURS = ("_changelist_filters", "_popup", "_to_field", "e")
+
+
+def _time(label: str) -> forms.DateTimeField:
+    widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format=_AT)
+    return forms.DateTimeField(label=label, required=False, widget=widget)
+
+
+def _text(moment: datetime) -> str:
+    return timezone.localtime(moment).strftime(_AT)
+
+
+def _word(label: str, limit: int = 100) -> forms.CharField:
+    return forms.CharField(label=label, required=False, max_length=limit)
+
+
+class IdField(forms.UUIDField):
+    default_error_messages = {"invalid": "This is no job id."}
+
+    def to_python(self, value: Any) -> Any:
+        found: Any = super().to_python(value)
+        try:
+            if found:
+                due_of(found)
+        except OverflowError:
+            raise ValidationError(self.error_messages["invalid"], code="invalid") from None
+        return found
+
+
+class Filter(forms.Form):
+    """Defaults stand in for what the address does not say."""
+
+    since = _time("From")
+    until = _time("Until")
+    tenant = _word("Tenant")
+    job_type = _word("Type")
+
+    default: ClassVar[tuple[int, int]] = (-1, 1)
+    cursors: ClassVar[tuple[str, ...]] = ("after", "before")
+    not_words: ClassVar[tuple[str, ...]] = ("after", "before", "since", "until", "due_since", "id")
+    spans: ClassVar[dict[str, tuple[int, int]]] = {
+        "today": (0, 0),
+        "yesterday": (-1, -1),
+        "last 7 days": (-6, 0),
+    }
+
+    def __init__(self, asked: QueryDict) -> None:
+        window = days(*self.default)
+        data = {"since": _text(window.start), "until": _text(window.end)}
+        super().__init__(data | {name: value for name, value in asked.items() if value})
+        self.unknown = sorted(set(asked) - set(self.fields) - set(NOT_OURS))
+
+    def clean(self) -> dict[str, Any]:
+        found: dict[str, Any] = super().clean() or {}
+        since, until = found.get("since"), found.get("until")
+        for name in ("since", "until"):
+            if found.get(name) and found[name].year not in _YEARS:
+                self.add_error(name, "There are no jobs so far away.")
+        if since and until and not self.errors:
+            if since >= until:
+                self.add_error("until", "This is not later than the beginning.")
+            elif until - since > MAX:
+                self.add_error("until", f"A window has at most {MAX.days} days.")
+        return found
+
+    @property
+    def window(self) -> Window:
+        return Window(self.cleaned_data["since"], self.cleaned_data["until"])
+
+    @property
+    def asked_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in self.fields if name not in self.cursors]
+
+    @property
+    def presets(self) -> list[tuple[str, str]]:
+        """Links to other windows for the same words."""
+        words = {
+            name: self.data[name] for name in self.fields if name in self.data and name not in self.not_words
+        }
+        windows = {"last hour": last_hour(), **{label: days(*span) for label, span in self.spans.items()}}
+        return [
+            (label, "?" + urlencode(words | {"since": _text(window.start), "until": _text(window.end)}))
+            for label, window in windows.items()
+        ]
+
+
+class JobFilter(Filter):
+    """By due time."""
+
+    state = forms.ChoiceField(required=False, choices=[("", "any"), *((s.value, s.value) for s in JobState)])
+    group = _word("Group")
+    id = IdField(label="Job id", required=False)
+    after = IdField(required=False)
+    before = IdField(required=False)
+
+    spans = Filter.spans | {"tomorrow": (1, 1), "next 7 days": (0, 6)}
+    field_order = ["since", "until", "state", "job_type", "tenant", "group", "id"]
+
+
+class Place(forms.CharField):
+    """`time~id`: a place in a list by end."""
+
+    def clean(self, value: Any) -> tuple[datetime, UUID] | None:
+        text, _, tail = str(super().clean(value) or "").partition("~")
+        if not text:
+            return None
+        try:
+            moment = parse_datetime(text)
+            if moment is None or moment.tzinfo is None:
+                raise ValueError(text)
+            return moment, UUID(tail)
+        except ValueError:
+            raise ValidationError("This is no place in the list.") from None
+
+
+class FailedFilter(Filter):
+    """By the time of the failure; the due days that are looked at are a window of their own."""
+
+    fingerprint = _word("Fingerprint", 16)
+    due_since = _time("Due since")
+    after = Place(required=False)
+    before = Place(required=False)
+
+    default = (-1, 0)
+    field_order = ["since", "until", "due_since", "job_type", "tenant", "fingerprint"]
+    look_back = timedelta(days=7)
+
+    def __init__(self, asked: QueryDict) -> None:
+        super().__init__(asked)
+        self.fields["due_since"].help_text = "Empty: 7 days before."
+
+    def clean(self) -> dict[str, Any]:
+        found = super().clean()
+        due_since = found.get("due_since")
+        if due_since and not self.errors and not MAX >= found["since"] - due_since >= -MAX:
+            self.add_error("due_since", f"At most {MAX.days} days from the beginning of the window.")
+        return found
+
+    @property
+    def due_window(self) -> Window:
+        """Nothing fails before it is due, so the end is that of the window."""
+        since = self.cleaned_data["due_since"] or self.cleaned_data["since"] - self.look_back
+        return Window(since, self.cleaned_data["until"])

@@ -1,0 +1,152 @@
+"""Jobs: found by window and exact words, read in full, retried and cancelled; never edited."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.views.decorators.http import require_POST
+
+from jobs.conf import conf
+from jobs.console import commands, detail, show
+from jobs.console.base import ReadOnly
+from jobs.console.changelist import JobList, KeysetList
+from jobs.ids import due_of
+from jobs.models import Job
+from jobs.operator import COMMANDS
+from jobs.querysets import JobQuerySet
+
+
+class JobAdmin(ReadOnly):
+    list_display = ("state_badge", "job_type", "owner", "queue", "due", "next_run", "attempts", "group_name")
+    list_display_links = ("job_type",)
+    actions: Any = ("retry_selected", "cancel_selected")
+    title = "Jobs"
+    changelist: type[KeysetList] = JobList
+
+    def get_queryset(self, request: HttpRequest) -> JobQuerySet:
+        found: JobQuerySet = Job.objects.defer("payload")
+        return found
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeysetList]:
+        return self.changelist
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
+        """No lookup through the address at all: `payload__…` would be an oracle, `error__iregex` a full scan."""
+        return False
+
+    def has_retry_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm(COMMANDS["retry"].permission))
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm(COMMANDS["cancel"].permission))
+
+    def get_urls(self) -> list[URLPattern]:
+        from jobs.console.failed import FailedJobs
+
+        failed = FailedJobs(Job, self.admin_site)
+        view = self.admin_site.admin_view
+        return [
+            path("failed/", view(failed.changelist_view), name="jobs_job_failed"),
+            path("command/<slug:verb>/", view(require_POST(self.command_view)), name="jobs_job_command"),
+            *super().get_urls(),
+        ]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.method == "POST" and (verb := _verb(request)):
+            # Django would only say that there is no such action; a denied attempt is recorded.
+            if refusal := commands.refusal(request, verb, request.POST.getlist(ACTION_CHECKBOX_NAME)):
+                return refusal
+        elif job_id := _uuid(request.GET.get("id", "")):
+            return HttpResponseRedirect(reverse("admin:jobs_job_change", args=[job_id]))
+        return super().changelist_view(request, {"title": self.title, **(extra_context or {})})
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        if not self.has_view_permission(request) or request.method not in ("GET", "HEAD"):
+            raise PermissionDenied
+        return self.detail(request, object_id)
+
+    def detail(self, request: HttpRequest, object_id: str, *, reveal: bool = False) -> HttpResponse:
+        """The page of one job, with the values of its payload if `reveal`."""
+        job_id = _uuid(object_id)
+        job = detail.find(job_id) if job_id else None
+        if job is None:
+            self.message_user(request, _missing(object_id, job_id), messages.WARNING)
+            return HttpResponseRedirect(reverse("admin:jobs_job_changelist"))
+        context = self.admin_site.each_context(request) | detail.context(request, job, reveal=reveal)
+        request.current_app = self.admin_site.name
+        return TemplateResponse(
+            request, "jobs/job_detail.html", context | {"opts": self.opts, "media": self.media}
+        )
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        return HttpResponseRedirect(reverse("admin:jobs_job_change", args=[object_id]))
+
+    def command_view(self, request: HttpRequest, verb: str) -> HttpResponse:
+        return commands.view(self, request, verb)
+
+    @admin.action(description="Retry the ticked jobs …", permissions=["retry"])
+    def retry_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return commands.ask_ticked(self, request, "retry")
+
+    @admin.action(description="Cancel the ticked jobs …", permissions=["cancel"])
+    def cancel_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return commands.ask_ticked(self, request, "cancel")
+
+    @admin.display(description="state")
+    def state_badge(self, job: Job) -> str:
+        return show.badge(str(job.state))
+
+    @admin.display(description="tenant")
+    def owner(self, job: Job) -> str:
+        return show.visible(job.tenant.slug)
+
+    @admin.display(description="due")
+    def due(self, job: Job) -> str:
+        return show.moment(job.due_at)
+
+    @admin.display(description="next run")
+    def next_run(self, job: Any) -> str:
+        return show.moment(job.run_at)
+
+    @admin.display(description="attempts")
+    def attempts(self, job: Any) -> str:
+        return f"{job.attempt} of {job.max_attempts}"
+
+    @admin.display(description="group")
+    def group_name(self, job: Job) -> str:
+        return show.visible(job.group or show.NOTHING)
+
+
+def _verb(request: HttpRequest) -> str | None:
+    """The verb behind the action that a posted change list names."""
+    names = {f"{verb}_selected": verb for verb in COMMANDS}
+    return next((names[name] for name in request.POST.getlist("action") if name in names), None)
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        job_id = UUID(text.strip())
+        due_of(job_id)
+    except (ValueError, OverflowError):
+        return None
+    return job_id
+
+
+def _missing(asked: str, job_id: UUID | None) -> str:
+    if job_id is None:
+        return f"“{show.visible(asked)[:60]}” is no job id."
+    due_at, kept = due_of(job_id), conf().retention.days
+    return f"There is no job {job_id}. By its id it was due {due_at:%Y-%m-%d %H:%M:%S UTC}; jobs are kept {kept} days."

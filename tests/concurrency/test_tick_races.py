@@ -1,0 +1,115 @@
+"""Tickers side by side, and against an edit: each slot is written once, under the rule that holds."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.db import transaction
+
+from dispatch.ticker import Ticker
+from jobs import clock
+from jobs.models import CronDefinition, CronTick, Job
+from jobs.tenants import tenant_ids
+from tests.factories import own_connection
+from tests.racing import Connection, assert_sound, at_once, beside, wait_for_waiter
+
+pytestmark = [pytest.mark.concurrency, pytest.mark.usefixtures("transactional_db")]
+
+
+def define(now: datetime, name: str = "minutely") -> CronDefinition:
+    """Two slots of it lie in the two minutes after `now`, its cursor."""
+    tenant_id = tenant_ids(["default"])["default"]
+    return CronDefinition.objects.create(
+        name=name, tenant_id=tenant_id, expression="* * * * *", job_type="test.noop", last_slot=now
+    )
+
+
+def written(now: datetime) -> tuple[list[datetime], list[datetime]]:
+    """The slots that have a tick and those that have a job, by what is in the tables."""
+    start, end = now - timedelta(hours=1), now + timedelta(days=1)
+    ticks = CronTick.objects.filter(slot__gte=start, slot__lt=end).values_list("slot", flat=True)
+    jobs = Job.objects.due_between(start, end).values_list("due_at", flat=True)
+    return sorted(ticks), sorted(jobs)
+
+
+def test_du_01_of_two_tickers_in_one_moment_the_second_writes_nothing_and_does_not_wait(
+    connection: Connection,
+) -> None:
+    now = clock.now()
+    define(now)
+    with own_connection() as other:
+        with connection.transaction():
+            assert Ticker().run_once(connection, now) == 1
+            assert Ticker().run_once(other, now) == 0
+        assert Ticker().run_once(other, now) == 0
+    ticks, jobs = written(now)
+    assert ticks == jobs
+    assert len(set(ticks)) == len(ticks) == 2
+    assert_sound()
+
+
+def test_du_02_a_ticker_that_repeats_a_slot_writes_neither_tick_nor_job(connection: Connection) -> None:
+    """Its cursor was put back by a restored backup, or by hand: the slot's own row says that it was written."""
+    now = clock.now()
+    definition = define(now)
+    Ticker().run_once(connection, now)
+    before = written(now)
+    CronDefinition.objects.filter(pk=definition.pk).update(next_slot=None, last_slot=now)
+    assert Ticker().run_once(connection, now) == 1
+    assert written(now) == before
+    assert_sound()
+
+
+def test_du_01_eight_tickers_write_each_slot_of_fifty_definitions_once(connection: Connection) -> None:
+    now = clock.now()
+    for number in range(50):
+        define(now, f"d{number}")
+    tickers = [Ticker() for _ in range(8)]
+    assert sum(at_once([lambda own, ticker=ticker: ticker.run_once(own, now) for ticker in tickers])) == 50  # type: ignore[misc]
+    ticks, jobs = written(now)
+    assert ticks == jobs
+    assert len(ticks) == 100
+    assert CronTick.objects.filter(slot__gt=now).values("definition_id", "slot").distinct().count() == 100
+    assert_sound()
+
+
+def test_a_tick_that_is_rolled_back_leaves_the_slot_to_the_next(connection: Connection) -> None:
+    now = clock.now()
+    define(now)
+    with connection.transaction(force_rollback=True):
+        assert Ticker().run_once(connection, now) == 1
+    assert written(now) == ([], [])
+    assert Ticker().run_once(connection, now) == 1
+    assert len(written(now)[1]) == 2
+    assert_sound()
+
+
+def test_a_ticker_passes_over_a_definition_that_is_being_edited_and_then_follows_the_new_rule(
+    connection: Connection,
+) -> None:
+    now = clock.now()
+    definition = define(now)
+    with transaction.atomic():
+        CronDefinition.objects.filter(pk=definition.pk).update(expression="0 0 1 1 *")
+        assert Ticker().run_once(connection, now) == 0
+    assert Ticker().run_once(connection, now) == 1
+    assert written(now) == ([], [])
+    assert_sound()
+
+
+def test_an_edit_waits_for_a_ticker_and_withdraws_what_it_wrote_ahead(connection: Connection) -> None:
+    now = clock.now()
+    definition = define(now)
+    disable = CronDefinition.objects.filter(pk=definition.pk).update
+    with connection.transaction():
+        assert Ticker().run_once(connection, now) == 1
+        edit = beside(lambda: disable(enabled=False))
+        wait_for_waiter(connection)
+    assert edit.result(30) == 1
+    ahead = CronTick.objects.filter(slot__gt=clock.now() + timedelta(seconds=1))
+    assert set(ahead.values_list("outcome", flat=True)) <= {"replaced"}
+    start = clock.now() + timedelta(seconds=1)
+    states = Job.objects.with_state(start, start + timedelta(hours=1)).values_list("state", flat=True)
+    assert set(states) == {"cancelled"}
+    assert_sound()
