@@ -6,7 +6,6 @@ import contextlib
 import json
 import logging
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -113,8 +112,7 @@ class Child:
             self._tell("drain")
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.process.pid, signal.SIGKILL)
+        self.process.kill()  # does nothing to one that was reaped, whose number may be another's by now
 
     def check_deadlines(self) -> None:
         """A body past its hard timeout: stop claiming, let the others end for the grace period, then kill."""

@@ -98,6 +98,7 @@ class Slots:
         return bool(self._memory[16])
 
     def started(self) -> Iterator[Started]:
+        """Bodies that have started; ValueError when this was closed."""
         for slot in range(self.count):
             state, job_id, deadline = _SLOT.unpack_from(self._memory, _HEADER_SIZE + slot * _SLOT.size)
             if state != _FREE:

@@ -6,8 +6,10 @@ renewal. It claims nothing and runs nothing.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -62,6 +64,7 @@ class Supervisor:
 
     def run(self) -> None:
         """Work until told to drain. CannotStart when children fail before their loop."""
+        threading.Thread(target=self._guard, name="guard", daemon=True).start()
         wait = 0.2
         while not self.shutdown.drain.is_set():
             try:
@@ -76,19 +79,29 @@ class Supervisor:
             self.shutdown.drain.wait(TURN)
         self._stop()
 
+    # in a thread of its own: a database that hangs must not hold up a kill
+
+    def _guard(self) -> None:
+        """Kill what is past its hard timeout, and, shortly before the lease ends by the database's clock, what must not
+        outlive it."""
+        while True:
+            lost = boottime() - self._renewed > conf().lease.total_seconds() - 2 * TURN
+            for child in list(self.children):
+                with contextlib.suppress(ValueError):  # buried meanwhile
+                    child.check_deadlines()
+                    if lost and child.alive and child.guarded():
+                        logger.error("lease lost under a limit: killed", extra={"worker": child.process_id})
+                        child.kill()
+            time.sleep(TURN)
+
     # every turn, with or without the database
 
     def _watch(self) -> None:
         lease = conf().lease.total_seconds()
-        lost = boottime() - self._renewed > lease
         for child in list(self.children):
             if not child.alive:
                 self._ended(child)
                 continue
-            child.check_deadlines()
-            if lost and child.guarded():
-                logger.error("lease lost under a limit: killed", extra={"worker": child.process_id})
-                child.kill()
             quiet = boottime() - max(child.slots.beat_at, child.born)
             if quiet > max(STUCK_LEASES * lease, START_SECONDS) and not any(child.slots.started()):
                 logger.error("a worker is stuck: killed", extra={"worker": child.process_id})

@@ -132,7 +132,10 @@ class Worker:
         """How many to claim, and how many threads are free for those that must start at once. Ahead of the free threads
         only what will start within a second, by the measured mean."""
         if self.settings.suspects and len(self.holdings):
-            return 0, 0  # one at a time: what has ended but is not settled yet would be blamed for the next one's crash
+            return (
+                0,
+                0,
+            )  # one at a time: what has ended but is not settled yet would be blamed for the next one's crash
         free, mean = self.bodies.free, self.bodies.mean
         ahead = 0
         if not self.settings.suspects and mean < UNMEASURED:

@@ -66,9 +66,11 @@ class LifeCycle(RuleBasedStateMachine):
         self.steps = 0
 
     def teardown(self) -> None:
-        self.derived_states_are_those_of_the_model()
-        empty_tables()
-        tenants.forget()
+        try:
+            self.derived_states_are_those_of_the_model()
+        finally:
+            empty_tables()
+            tenants.forget()
 
     def one(self, n: int, *states: JobState) -> ModelJob:
         found = [job for job in self.jobs.values() if job.state in states]

@@ -162,3 +162,26 @@ class Letter:
 @job_type("test.letter")
 def letter(context: Context, letter: Letter) -> dict[str, Any]:
     return {"to": letter.to, "number": str(letter.number), "lines": len(letter.lines)}
+
+
+@job_type("test.waits", backoff=SOON)
+def waits(context: Context, ledger: str, until: str) -> None:
+    """Runs until a file exists, whatever it is asked."""
+    note(ledger, context, "start")
+    while not Path(until).exists():
+        time.sleep(0.01)
+    note(ledger, context, "end")
+
+
+@job_type("test.prompt", timeout=timedelta(seconds=0.3), max_attempts=1)
+def prompt(context: Context) -> None:
+    """Obeys its timeout."""
+    while True:
+        context.heartbeat()
+        time.sleep(0.01)
+
+
+@job_type("test.surrogate")
+def surrogate(context: Context) -> str:
+    """Its result cannot be stored."""
+    return "\ud835"

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-import psycopg
 import pytest
 from django.db import connections
 from psycopg import sql
@@ -33,10 +31,9 @@ def own_database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> I
 
 
 @pytest.fixture
-def there(own_database: str) -> Iterator[psycopg.Connection[Any]]:
-    """A connection of our own to the copy."""
-    with db.connect(name="punctual test") as connection:
-        yield connection
+def transactional_db(own_database: str) -> None:
+    """In this folder a test with real commits works in its module's copy, and nothing is flushed after it. (This name
+    is how pytest-django knows that the test database is needed.)"""
 
 
 def _administer(statement: sql.Composed) -> None:

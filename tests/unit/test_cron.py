@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import copy
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from jobs.cron import DST_MODES, MAX_LENGTH, Cron, CronError, zone
+from jobs.cron.grammar import parse
+from jobs.cron.walls import Walls
 from jobs.errors import SchedulerError
 
 NEW_YORK = "America/New_York"
@@ -317,13 +319,18 @@ def test_threads_share_a_schedule() -> None:
         return cron.between(start, start + timedelta(days=20), limit=60).fires
 
     alone = [walk(start) for start in starts]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(8) as pool:
-            assert list(pool.map(walk, starts * 4)) == alone * 4
-    finally:
-        sys.setswitchinterval(interval)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(walk, starts * 4)) == alone * 4
+
+
+def test_a_walk_leaves_the_shared_expanders_as_they_were() -> None:
+    """croniter objects keep their position: another thread's call would answer from it."""
+    walls = Walls(parse("*/7 1-5 1,L * 1#1,5"))
+    before = [copy.deepcopy(vars(stream)) for stream in walls._streams]
+    assert len(before) == 4
+    walls.after(datetime(2026, 5, 5, 12))  # noqa: DTZ001
+    walls.up_to(datetime(2025, 5, 5, 12))  # noqa: DTZ001
+    assert [vars(stream) for stream in walls._streams] == before
 
 
 # Warnings
