@@ -100,8 +100,8 @@ class Intake:
         return taken
 
     def _look(self, connection: Connection) -> None:
+        self._looked = boottime()  # before the look: a forget() during it counts
         rows = connection.execute(load("next_run"), {"queues": list(self._claimers)}).fetchall()
-        self._looked = boottime()
         self._heads = {name: run_at for name, run_at, _ in rows}
         if rows:
             self.clock.observe(rows[0][2])

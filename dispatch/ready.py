@@ -19,7 +19,8 @@ def require_migrated(using: str) -> None:
             [node for node in executor.loader.graph.leaf_nodes() if node[0] == "jobs"]
         )
     except DatabaseError as error:
-        raise CommandError(f"the database {using!r} cannot be reached: {str(error).strip()}") from error
+        reason = " ".join(str(error).split())  # libpq's has several lines
+        raise CommandError(f"the database {using!r} cannot be reached: {reason}") from error
     finally:
         connections[using].close()
     if pending:

@@ -202,6 +202,7 @@ class Supervisor:
 
     def _stop(self) -> None:
         """Children finish what runs within the grace period; the rest is given back at once, uncounted."""
+        logger.info("draining", extra={"workers": len(self.children)})
         for child in self.children:
             child.drain()
         until = boottime() + conf().grace.total_seconds()

@@ -26,7 +26,7 @@ from dispatch.watch import BUFFER_SECONDS, Watch
 from jobs import db
 from jobs.clock import DatabaseClock, boottime
 from jobs.conf import conf
-from jobs.leases import ProcessExpired, Settled
+from jobs.leases import ProcessExpired, PutBack, Settled
 from jobs.registry import registry
 from jobs.results import Released, Settlement, Snoozed
 from jobs.signals import attempt_settled
@@ -164,6 +164,8 @@ class Worker:
                 self.holdings.forget(holding)
                 self.intake.settled(holding.claim.queue, holding.claim.tenant_id)
         attempt_settled.send_robust(Worker, batch=batch, settled=settled)
+        if any(isinstance(fate, PutBack) for fate in settled.fates.values()):
+            self.intake.forget()  # it may be due again long before the next poll
         self.wakeup.set()
 
     def _drain(self) -> None:

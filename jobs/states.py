@@ -50,4 +50,4 @@ EDGES: dict[str, tuple[frozenset[JobState], frozenset[JobState]]] = {
     "retry": (RETRYABLE, frozenset({JobState.QUEUED, JobState.SCHEDULED})),
     "reschedule": (WAITING, WAITING),
 }
-"""verb -> (states it starts from, states it may lead to). Each has one place and one guard: docs/life-cycle.md."""
+"""verb -> (states it starts from, states it may lead to). Each has one place and one guard: the README's table."""

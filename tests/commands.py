@@ -10,11 +10,33 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 from uuid import UUID
+
+from django.db import connections
 
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+def database_url() -> str:
+    """The address of the test database, for processes and connections beside Django's."""
+    here = connections["default"].settings_dict
+    login = quote(here["USER"]) + (f":{quote(here['PASSWORD'], safe='')}" if here["PASSWORD"] else "")
+    host, port = quote(here["HOST"], safe=""), here["PORT"] or 5432
+    return f"postgresql://{login}@/{quote(here['NAME'])}?host={host}&port={port}"
+
+
+def environment(url: str | None = None) -> dict[str, str]:
+    """The environment of a command that works on the test database, with a short lease and grace."""
+    return {
+        **os.environ,
+        "DATABASE_URL": url or database_url(),
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "SCHEDULER_LEASE": "3",
+        "SCHEDULER_GRACE": "2",
+    }
 
 
 class Command:
@@ -127,7 +149,8 @@ class Ledger:
             return []
         fields = [line.split() for line in self.path.read_text().splitlines()]
         return [
-            Event(UUID(job), int(attempt), name, int(pid), float(at)) for job, attempt, name, pid, at in fields
+            Event(UUID(job), int(attempt), name, int(pid), float(at))
+            for job, attempt, name, pid, at in fields
         ]
 
     def count(self, name: str, job_id: UUID | None = None) -> int:

@@ -3,8 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
-from urllib.parse import quote
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -12,7 +11,7 @@ from django.db import connections
 from pytest_django import DjangoDbBlocker
 
 from jobs.errors import NotConfigured
-from tests import server
+from tests import commands, server
 
 Connection = psycopg.Connection[Any]
 
@@ -68,18 +67,15 @@ def connection(transactional_db: None) -> Iterator[Connection]:
 def here(db: None) -> Connection:
     """Django's own connection, inside the transaction that the test rolls back: the loops' functions work on it, and
     nothing needs to be flushed. `now()` stands still in it: `factories.come_due`."""
-    connections["default"].ensure_connection()
-    raw: Connection = connections["default"].connection
-    return raw
+    from tests.factories import DjangosConnection
+
+    return cast(Connection, DjangosConnection())
 
 
 @pytest.fixture
 def database_url(transactional_db: None) -> str:
     """The address of the test database, for processes and connections beside Django's."""
-    here = connections["default"].settings_dict
-    login = quote(here["USER"]) + (f":{quote(here['PASSWORD'], safe='')}" if here["PASSWORD"] else "")
-    host, port = quote(here["HOST"], safe=""), here["PORT"] or 5432
-    return f"postgresql://{login}@/{quote(here['NAME'])}?host={host}&port={port}"
+    return commands.database_url()
 
 
 @pytest.fixture

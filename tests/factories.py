@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
+from django.db import connections
+from psycopg.types.json import JsonbLoader
 
 from dispatch.dispatcher import Dispatcher
 from jobs import db
@@ -27,6 +29,22 @@ def own_connection() -> Connection:
     return db.connect(name="punctual test")
 
 
+class DjangosConnection:
+    """Django's connection for the functions of the loops, which have their own: there JSON comes back parsed."""
+
+    def __init__(self) -> None:
+        connections["default"].ensure_connection()
+        self._connection: Connection = connections["default"].connection
+
+    def execute(self, query: Any, params: Any = None) -> psycopg.Cursor[Any]:
+        cursor = self._connection.cursor()
+        cursor.adapters.register_loader("jsonb", JsonbLoader)
+        return cursor.execute(query, params)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
 def schedule(job_type: str = "test.noop", payload: Any = None, **options: Any) -> Job:
     job: Job = Job.objects.schedule(job_type, payload, **options)
     return job
@@ -42,6 +60,13 @@ def take(
 ) -> list[Taken]:
     """Claim from one queue by a fresh claimer."""
     return Claimer(queue, process_id, registry.names()).claim(connection, size, free)
+
+
+def server_time(connection: Connection) -> datetime:
+    row = connection.execute("SELECT clock_timestamp()").fetchone()
+    assert row
+    moment: datetime = row[0]
+    return moment
 
 
 def come_due(connection: Connection) -> None:

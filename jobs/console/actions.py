@@ -69,8 +69,9 @@ class OperatorActionAdmin(ReadOnly):
         links = format_html_join(
             "", "<li>{}</li>", ((_link(job_id),) for job_id in action.target.get("jobs", []))
         )
-        text = show.clean(json.dumps(rest, indent=2, ensure_ascii=False)) if rest else ""
-        return format_html('<ul class="plain">{}</ul><pre class="json">{}</pre>', links, text)
+        text = show.clean(json.dumps(rest, indent=2, ensure_ascii=False))
+        more = format_html('<pre class="json">{}</pre>', text) if rest else ""
+        return format_html('<ul class="plain">{}</ul>{}', links, more)
 
 
 def _link(job_id: Any) -> str:

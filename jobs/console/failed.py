@@ -17,7 +17,7 @@ from jobs.console.jobs import JobAdmin
 class FailedJobs(JobAdmin):
     """A second list of the same jobs; not registered, reached at `job/failed/`."""
 
-    list_display = ("finished", "job_type", "error_text", "owner", "queue", "due", "attempts", "group_name")
+    list_display = ("finished", "job_type", "error_text", "owner", "attempts", "due")
     actions: Any = ("retry_selected",)
     title = "Failed jobs"
     changelist = FailedList

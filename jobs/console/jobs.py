@@ -24,7 +24,16 @@ from jobs.querysets import JobQuerySet
 
 
 class JobAdmin(ReadOnly):
-    list_display = ("state_badge", "job_type", "owner", "queue", "due", "next_run", "attempts", "group_name")
+    list_display: Any = (
+        "state_badge",
+        "job_type",
+        "owner",
+        "queue",
+        "due",
+        "next_run",
+        "attempts",
+        "group_name",
+    )
     list_display_links = ("job_type",)
     actions: Any = ("retry_selected", "cancel_selected")
     title = "Jobs"
@@ -69,7 +78,9 @@ class JobAdmin(ReadOnly):
                 return refusal
         elif job_id := _uuid(request.GET.get("id", "")):
             return HttpResponseRedirect(reverse("admin:jobs_job_change", args=[job_id]))
-        return super().changelist_view(request, {"title": self.title, **(extra_context or {})})
+        return super().changelist_view(
+            request, {"title": self.title, "is_failed": False, **(extra_context or {})}
+        )
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None

@@ -15,33 +15,21 @@ from jobs.models import Process, QueueEntry
 
 
 class ProcessAdmin(ReadOnly):
-    list_display = (
-        "lease_state",
-        "process",
-        "host",
-        "pid",
-        "holds",
-        "queue_names",
-        "started",
-        "lease_until",
-        "ended",
-    )
+    list_display = ("lease_state", "process", "address", "holds", "queue_names", "until")
     list_display_links = ("process",)
     list_filter = ("kind",)
     fields = (
         "lease_state",
-        "kind",
-        "host",
-        "pid",
+        "process",
+        "address",
         "parent",
         "holds",
         "queue_names",
         "type_names",
         "started",
-        "lease_until",
-        "ended",
+        "until",
     )
-    ordering = (F("ended_at").desc(nulls_first=True), "-id")
+    ordering = (F("ended_at").desc(nulls_first=True), "-lease_expires_at", "-id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Process]:
         """The lease is judged by the database's clock, in the same statement."""
@@ -63,6 +51,10 @@ class ProcessAdmin(ReadOnly):
     @admin.display(description="process")
     def process(self, process: Process) -> str:
         return f"{process.kind} {process.pk}"
+
+    @admin.display(description="host and pid")
+    def address(self, process: Process) -> str:
+        return f"{show.visible(process.host)}:{process.pid}"
 
     @admin.display(description="parent")
     def parent(self, process: Process) -> str:
@@ -88,10 +80,6 @@ class ProcessAdmin(ReadOnly):
     def started(self, process: Process) -> str:
         return show.moment(process.started_at)
 
-    @admin.display(description="lease until")
-    def lease_until(self, process: Process) -> str:
-        return show.moment(process.lease_expires_at)
-
-    @admin.display(description="ended")
-    def ended(self, process: Process) -> str:
-        return show.moment(process.ended_at)
+    @admin.display(description="ended, or lease until")
+    def until(self, process: Process) -> str:
+        return show.moment(process.ended_at or process.lease_expires_at)

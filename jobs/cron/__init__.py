@@ -81,7 +81,7 @@ class Cron:
         return (*self._rule.warnings, *coming_shifts(self._walls, self._zone, moment, self.dst))
 
     def next(self, after: datetime) -> datetime | None:
-        """The first fire later than `after`; None when the calendar ends first."""
+        """The first fire later than `after`; None when the calendar ends first, or 100 gaps in a row drop it."""
         try:
             found = self._walk.next(max(_utc("after", after), FIRST))
         except OverflowError:
@@ -89,7 +89,7 @@ class Cron:
         return found if found is not None and found <= LAST else None
 
     def prev(self, at: datetime) -> datetime | None:
-        """The last fire not later than `at`; None when the calendar begins after it."""
+        """The last fire not later than `at`; None when the calendar begins after it, or as with `next`."""
         try:
             found = self._walk.prev(min(_utc("at", at), LAST))
         except OverflowError:

@@ -11,9 +11,11 @@ from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from jobs.cron.walls import Walls
-from jobs.cron.zones import instant, shift_around, wall
+from jobs.cron.zones import instant, reached_at, shift_around, wall
 
 _MOMENT = timedelta(microseconds=1)
+_MOST_GAPS = 100
+"""`30 2 * 3 SUNL` in Berlin meets nothing but gaps, each spring until the year 9999: give up some time."""
 
 
 class Walk(Protocol):
@@ -33,25 +35,15 @@ class FirstReached:
 
     def next(self, after: datetime) -> datetime | None:
         match = self._walls.after(self._reached(after))
-        while match is not None:
-            shift = shift_around(match, self._tz)
-            if shift is None or not shift.is_gap:
-                return instant(match, self._tz)
-            if self._make_up:
-                return shift.at
-            match = self._walls.after(shift.jumps_to - _MOMENT)
-        return None
+        if not self._make_up:
+            match = _shown_after(self._walls, self._tz, match)
+        return None if match is None else reached_at(match, self._tz)
 
     def prev(self, at: datetime) -> datetime | None:
         match = self._walls.up_to(self._reached(at))
-        while match is not None:
-            shift = shift_around(match, self._tz)
-            if shift is None or not shift.is_gap:
-                return instant(match, self._tz)
-            if self._make_up:
-                return shift.at
-            match = self._walls.up_to(shift.jumps_from - _MOMENT)
-        return None
+        if not self._make_up:
+            match = _shown_before(self._walls, self._tz, match)
+        return None if match is None else reached_at(match, self._tz)
 
     def _reached(self, moment: datetime) -> datetime:
         """The latest wall time shown so far: in the second pass of an hour, the end of the first."""
@@ -77,24 +69,40 @@ class EveryReading:
             again = self._walls.after(shift.jumps_to - _MOMENT)
             if again is not None and shift.covers(again):
                 return instant(again, self._tz, fold=1)
-        while match is not None:
-            shift = shift_around(match, self._tz)
-            if shift is None or not shift.is_gap:
-                first = instant(match, self._tz)
-                return first if first > after else instant(match, self._tz, fold=1)
-            match = self._walls.after(shift.jumps_to - _MOMENT)
-        return None
+        match = _shown_after(self._walls, self._tz, match)
+        if match is None:
+            return None
+        first = instant(match, self._tz)
+        return first if first > after else instant(match, self._tz, fold=1)
 
     def prev(self, at: datetime) -> datetime | None:
         reading = wall(at, self._tz)
         match = self._walls.up_to(reading)
         shift = shift_around(reading, self._tz)
         if shift is not None and reading.fold and not (match and shift.covers(match)):
+            # Nothing yet in the second pass: the first went further on the clock.
             match = self._walls.up_to(shift.jumps_from - _MOMENT)
-        while match is not None:
-            shift = shift_around(match, self._tz)
-            if shift is None or not shift.is_gap:
-                last = instant(match, self._tz, fold=1)
-                return last if last <= at else instant(match, self._tz)
-            match = self._walls.up_to(shift.jumps_from - _MOMENT)
-        return None
+        match = _shown_before(self._walls, self._tz, match)
+        if match is None:
+            return None
+        last = instant(match, self._tz, fold=1)
+        return last if last <= at else instant(match, self._tz)
+
+
+def _shown_after(walls: Walls, tz: ZoneInfo, match: datetime | None) -> datetime | None:
+    """`match`, or the first one after it that no gap skips."""
+    for _ in range(_MOST_GAPS):
+        shift = None if match is None else shift_around(match, tz)
+        if shift is None or not shift.is_gap:
+            return match
+        match = walls.after(shift.jumps_to - _MOMENT)
+    return None
+
+
+def _shown_before(walls: Walls, tz: ZoneInfo, match: datetime | None) -> datetime | None:
+    for _ in range(_MOST_GAPS):
+        shift = None if match is None else shift_around(match, tz)
+        if shift is None or not shift.is_gap:
+            return match
+        match = walls.up_to(shift.jumps_from - _MOMENT)
+    return None

@@ -68,6 +68,12 @@ def instant(reading: datetime, tz: ZoneInfo, *, fold: int = 0) -> datetime:
     return reading.replace(tzinfo=tz, fold=fold).astimezone(UTC)
 
 
+def reached_at(reading: datetime, tz: ZoneInfo) -> datetime:
+    """When the clock first shows `reading` or, where a gap skips it, passes it. UTC."""
+    shift = shift_around(reading, tz)
+    return shift.at if shift is not None and shift.is_gap else instant(reading, tz)
+
+
 def shift_around(reading: datetime, tz: ZoneInfo) -> Shift | None:
     """The jump that skips or repeats this wall time; None for the ordinary ones, shown once."""
     before, after = (reading.replace(tzinfo=tz, fold=fold).utcoffset() or timedelta(0) for fold in (0, 1))

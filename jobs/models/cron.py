@@ -97,7 +97,7 @@ class CronDefinition(models.Model):
         try:
             self.rule()
         except CronError as error:
-            name = error.field if error.field in {"timezone", "dst"} else "expression"
+            name = {"tz": "timezone", "dst": "dst"}.get(error.field, "expression")
             raise ValidationError({name: error.message}) from error
 
 

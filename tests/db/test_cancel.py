@@ -91,7 +91,9 @@ def test_many_are_counted_by_what_became_of_them(here: Connection) -> None:
     report = Job.objects.filter(pk__in=[job.pk for job in jobs]).cancel()
     assert (report.changed, report.requested) == (8, 2)
     assert report.skipped == {"completed": 2, "failed": 2, "cancelled": 2}
-    assert report.describe("cancelled").startswith("8 cancelled, 2 running asked to stop, 6 skipped (2 cancelled")
+    assert report.describe("cancelled").startswith(
+        "8 cancelled, 2 running asked to stop, 6 skipped (2 cancelled"
+    )
     assert all(len(places(here, job)) == 1 for job in jobs)
 
 

@@ -10,7 +10,7 @@ import pytest
 from jobs.leases import Claimer, ProcessExpired, Taken, end
 from jobs.models import Job, QueueEntry
 from jobs.registry import registry
-from tests.factories import come_due, process, schedule
+from tests.factories import come_due, process, schedule, server_time
 
 Connection = psycopg.Connection[Any]
 
@@ -42,7 +42,12 @@ def test_a_claim_writes_the_lease_and_counts_the_attempt(here: Connection) -> No
     assert taken.held == (
         job.id, job.due_at, entry.lease_token, mine.process_id, "test.noop", 1, 7, 0,
     )  # fmt: skip
-    assert (taken.tenant_id, taken.priority, taken.group, taken.limited) == (job.tenant_id, 3, "letters", False)
+    assert (taken.tenant_id, taken.priority, taken.group, taken.limited) == (
+        job.tenant_id,
+        3,
+        "letters",
+        False,
+    )
     assert (entry.process_id, entry.attempt) == (mine.process_id, 1)
 
 
@@ -148,6 +153,6 @@ def test_the_claimers_clock_is_set_by_each_claim(here: Connection) -> None:
     come_due(here)
     mine = claimer(here)
     mine.claim(here, 1, 1)
-    (now,) = here.execute("SELECT clock_timestamp()").fetchone() or ()
+    now = server_time(here)
     assert not mine.clock.stale()
     assert abs(mine.clock.now() - now) < timedelta(seconds=1)

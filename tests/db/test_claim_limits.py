@@ -20,9 +20,9 @@ def claimer(here: Connection, queue: str = "q") -> Claimer:
 
 
 def backlog(here: Connection, number: int = 6, *, queue: str = "q", tenant: str = "limited") -> int:
-    tenant_id = [schedule(queue=queue, tenant=tenant) for _ in range(number)][0].tenant_id
+    jobs = [schedule(queue=queue, tenant=tenant) for _ in range(number)]
     come_due(here)
-    return int(tenant_id)
+    return int(jobs[-1].tenant_id)
 
 
 def limit_tenant(tenant_id: int, most: int | None) -> None:

@@ -30,7 +30,13 @@ def test_what_comes_due_within_the_look_ahead_moves_into_its_queue(here: Connect
     entry = QueueEntry.objects.get()
     for name in ("due_at", "tenant_id", "queue", "job_type", "priority", "group", "max_attempts"):
         assert getattr(entry, name) == getattr(soon, name)
-    assert (entry.attempt, entry.crashes, entry.waits, entry.parked, entry.lease_token) == (0, 0, None, None, None)
+    assert (entry.attempt, entry.crashes, entry.waits, entry.parked, entry.lease_token) == (
+        0,
+        0,
+        None,
+        None,
+        None,
+    )
     assert Timer.objects.get().job_id == later.id
 
 
@@ -77,7 +83,9 @@ def test_a_timer_of_an_old_day_is_as_due_as_todays(here: Connection) -> None:
     assert places(here, old) == places(here, recent) == ["jobs_queueentry"]
 
 
-def test_old_days_are_looked_into_again_after_a_while(here: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_days_are_looked_into_again_after_a_while(
+    here: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     at = 1000.0
     monkeypatch.setattr("dispatch.dispatcher.boottime", lambda: at)
     work = Dispatcher()

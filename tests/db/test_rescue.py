@@ -22,7 +22,9 @@ def held(here: Connection, **options: Any) -> Held:
 
 def lose(here: Connection, process_id: int, how: str = "expired") -> None:
     if how == "expired":
-        here.execute("UPDATE jobs_process SET lease_expires_at = clock_timestamp() WHERE id = %s", [process_id])
+        here.execute(
+            "UPDATE jobs_process SET lease_expires_at = clock_timestamp() WHERE id = %s", [process_id]
+        )
     elif how == "ended":
         end(here, [process_id])
     else:

@@ -74,7 +74,12 @@ def test_the_new_entry_is_what_was_asked_for(here: Connection) -> None:
     entry = QueueEntry.objects.get(job_id=job.id)
     for name in ("due_at", "tenant_id", "queue", "job_type", "priority", "group", "concurrency_key"):
         assert getattr(entry, name) == getattr(job, name)
-    assert (entry.action_id, entry.cancel_requested, entry.parked, entry.lease_token) == (3, False, None, None)
+    assert (entry.action_id, entry.cancel_requested, entry.parked, entry.lease_token) == (
+        3,
+        False,
+        None,
+        None,
+    )
     assert entry.run_at > job.created_at
 
 

@@ -95,7 +95,9 @@ def test_a_time_in_the_long_past_means_now_and_its_row_lands_in_a_day_that_stays
     settings.SCHEDULER = {**settings.SCHEDULER, "retention": 3 * 86_400}
     for due in (datetime(1970, 1, 1, tzinfo=UTC), datetime(1, 1, 1, tzinfo=UTC)):
         job = schedule(due_at=due)
-        assert job.due_at == clock.now().replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
+        assert job.due_at == clock.now().replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(
+            days=1
+        )
         assert QueueEntry.objects.get(job_id=job.id).run_at > job.due_at
         assert job.state is JobState.QUEUED
 
@@ -108,7 +110,11 @@ def test_a_recent_past_is_kept_as_the_due_time() -> None:
 
 def test_queue_and_attempts_come_from_the_type_unless_given(settings: Settings) -> None:
     settings.SCHEDULER = {**settings.SCHEDULER, "max_attempts": 9}
-    plain, own, given = schedule(), schedule("test.raises"), schedule("test.raises", queue="q", max_attempts=2)
+    plain, own, given = (
+        schedule(),
+        schedule("test.raises"),
+        schedule("test.raises", queue="q", max_attempts=2),
+    )
     assert (plain.queue, plain.max_attempts) == ("test.noop", 9)
     assert (own.queue, own.max_attempts) == ("test.raises", 1)
     assert (given.queue, given.max_attempts) == ("q", 2)
@@ -132,7 +138,9 @@ def test_a_tenant_is_made_on_first_use_and_survives_the_callers_rollback(setting
         tenant_id = schedule(tenant=slug).tenant_id
         transaction.set_rollback(True)
     with own_connection() as other:
-        row = other.execute("DELETE FROM jobs_tenant WHERE slug = %s RETURNING id, max_running", [slug]).fetchone()
+        row = other.execute(
+            "DELETE FROM jobs_tenant WHERE slug = %s RETURNING id, max_running", [slug]
+        ).fetchone()
     assert row == (tenant_id, 12)
 
 

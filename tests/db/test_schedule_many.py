@@ -42,7 +42,9 @@ def test_each_row_is_what_schedule_would_have_written() -> None:
         ((other_id, _),) = Job.objects.schedule_many([new({"value": "ä☃"}, delay=delay, **options)])
         UniqueKey.objects.all().delete()
         for model, key in ((Job, "id"), (Place, "job_id")):
-            rows = [model.objects.filter(**{key: job_id}).values().get() for job_id in (one.id, other_id)]
+            rows: list[dict[str, Any]] = [
+                dict(model.objects.filter(**{key: job_id}).values().get()) for job_id in (one.id, other_id)
+            ]
             for row in rows:
                 for varies in ("id", "job_id", "due_at", "run_at", "created_at", "enqueued_at", "unique_key"):
                     row.pop(varies, None)
@@ -76,7 +78,11 @@ def test_of_two_with_the_same_key_in_one_call_the_first_is_created() -> None:
 
 
 def test_the_same_key_of_another_tenant_or_type_is_another_key() -> None:
-    jobs = [new(unique_key="k"), new(unique_key="k", tenant="t"), NewJob(job_type="test.noop", unique_key="k")]
+    jobs = [
+        new(unique_key="k"),
+        new(unique_key="k", tenant="t"),
+        NewJob(job_type="test.noop", unique_key="k"),
+    ]
     assert [was_created for _, was_created in Job.objects.schedule_many(jobs)] == [True] * 3
 
 
@@ -109,8 +115,8 @@ def test_it_is_rolled_back_with_the_caller() -> None:
     with transaction.atomic():
         Job.objects.schedule_many([new(unique_key="k"), new(delay=HOUR)])
         transaction.set_rollback(True)
-    assert not (Job.objects.exists() or QueueEntry.objects.exists() or Timer.objects.exists())
-    assert not UniqueKey.objects.exists()
+    for model in (Job, QueueEntry, Timer, UniqueKey):
+        assert not model.objects.exists()
 
 
 def test_five_thousand_over_several_days_are_a_handful_of_statements(

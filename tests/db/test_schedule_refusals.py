@@ -36,7 +36,10 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     *(("tenant", {"tenant": value}) for value in ("", " t", "\ud800", "x" * 101, None)),
     *(("unique_key", {"unique_key": value}) for value in ("", "k\0", "x" * 201, 5)),
     ("unique_for", {"unique_for": DAY}),
-    *(("unique_for", {"unique_key": "k", "unique_for": value}) for value in (timedelta(), -DAY, 31 * DAY, 60)),
+    *(
+        ("unique_for", {"unique_key": "k", "unique_for": value})
+        for value in (timedelta(), -DAY, 31 * DAY, 60)
+    ),
 ]
 
 
@@ -86,7 +89,7 @@ def test_a_field_that_its_dataclass_does_not_know_is_refused_by_name() -> None:
 
 def test_the_horizon_is_a_setting(settings: Settings) -> None:
     settings.SCHEDULER = {**settings.SCHEDULER, "max_horizon": 3600}
-    assert schedule(delay=timedelta(minutes=59))
+    assert schedule(delay=timedelta(minutes=59)).was_created
     with pytest.raises(InvalidJob, match="max_horizon"):
         schedule(delay=timedelta(minutes=61))
 

@@ -11,7 +11,7 @@ from jobs.leases import settle
 from jobs.models import Attempt, Job, Outcome, QueueEntry
 from jobs.results import Cancelled, Completed, Failed, Held, Released, Result, Settlement, Snoozed
 from jobs.states import JobState
-from tests.factories import ERROR, claim, failed, process, schedule
+from tests.factories import ERROR, claim, failed, process, schedule, server_time
 
 Connection = psycopg.Connection[Any]
 S = JobState
@@ -61,7 +61,12 @@ def test_each_result_leads_to_its_state(
     else:
         assert not Outcome.objects.exists()
         entry = QueueEntry.objects.get(job_id=job.id)
-        assert (entry.attempt, entry.lease_token, entry.process_id, entry.claimed_at) == (attempt, None, None, None)
+        assert (entry.attempt, entry.lease_token, entry.process_id, entry.claimed_at) == (
+            attempt,
+            None,
+            None,
+            None,
+        )
 
 
 @pytest.mark.parametrize(("result", "_state", "flagged", "_attempt"), EXITS)
@@ -130,7 +135,7 @@ def test_only_failures_leave_an_attempt_row(here: Connection) -> None:
 
 def test_the_outcome_says_how_it_ended(here: Connection) -> None:
     mine = held(here, max_attempts=4)
-    (started,) = here.execute("SELECT clock_timestamp()").fetchone() or ()
+    started = server_time(here)
     settle(here, [Settlement(mine, Completed('{"sum": 3}', "note"), started)])
     outcome = Outcome.objects.get(job_id=mine.job_id)
     assert (outcome.due_at, outcome.attempt, outcome.max_attempts) == (mine.due_at, 1, 4)

@@ -13,7 +13,7 @@ from jobs.leases import settle
 from jobs.models import Attempt, Job, Outcome, QueueEntry, UniqueKey
 from jobs.results import Completed, Failed, Held, Released, Result, Settlement, Snoozed
 from jobs.states import JobState
-from tests.factories import ERROR, claim, come_due, failed, process, schedule
+from tests.factories import ERROR, claim, come_due, failed, process, schedule, server_time
 
 Connection = psycopg.Connection[Any]
 
@@ -24,11 +24,6 @@ def held(here: Connection, **options: Any) -> Held:
 
 def end(here: Connection, mine: Held, result: Result) -> None:
     assert set(settle(here, [Settlement(mine, result, None)]).fates) == {mine.job_id}
-
-
-def server_time(here: Connection) -> Any:
-    (now,) = here.execute("SELECT clock_timestamp()").fetchone() or ()
-    return now
 
 
 @pytest.mark.parametrize(
@@ -119,7 +114,12 @@ def test_a_key_for_a_period_outlives_its_job(here: Connection) -> None:
 
 
 def test_a_mixed_batch_over_several_days_settles_each_by_itself(here: Connection) -> None:
-    results: list[Result] = [Completed('"yes"'), failed(), failed(final=True), Snoozed(timedelta(hours=1))] * 2
+    results: list[Result] = [
+        Completed('"yes"'),
+        failed(),
+        failed(final=True),
+        Snoozed(timedelta(hours=1)),
+    ] * 2
     mine = [held(here, delay=timedelta(days=-(n // 4))) for n in range(len(results))]
     fenced = held(here)
     batch = [Settlement(each, result, None) for each, result in zip(mine, results, strict=True)]
@@ -149,7 +149,7 @@ class _Recording:
 
     def execute(self, statement: str, *args: Any) -> Any:
         self._statements.append(statement)
-        return self._connection.execute(statement, *args)  # type: ignore[call-overload]
+        return self._connection.execute(statement, *args)
 
     def transaction(self) -> Any:
         return self._connection.transaction()

@@ -9,10 +9,13 @@ import pytest
 from jobs.models import Job, QueueEntry
 from jobs.states import EDGES, FINAL, WAITING, JobState
 from tests.db.verbs import SITUATIONS, job_so, places
-from tests.factories import schedule
+from tests.factories import schedule, server_time
 
 Connection = psycopg.Connection[Any]
-EXPECTED = {situation: JobState.SCHEDULED if situation == "snoozed" else JobState(situation) for situation in SITUATIONS}
+EXPECTED = {
+    situation: JobState.SCHEDULED if situation == "snoozed" else JobState(situation)
+    for situation in SITUATIONS
+}
 
 
 def window(job: Job) -> tuple[datetime, datetime]:
@@ -47,7 +50,10 @@ def test_a_job_is_in_exactly_one_place(here: Connection, situation: str) -> None
 
 def test_a_window_that_ends_before_a_job_is_due_does_not_hold_it(here: Connection) -> None:
     job = schedule(delay=timedelta(days=1))
-    for jobs in (Job.objects.with_state(job.created_at, job.due_at), Job.objects.due_between(job.created_at, job.due_at)):
+    for jobs in (
+        Job.objects.with_state(job.created_at, job.due_at),
+        Job.objects.due_between(job.created_at, job.due_at),
+    ):
         assert not jobs.exists()
     assert Job.objects.with_state(job.due_at, job.due_at + timedelta(milliseconds=1)).exists()
     assert not Job.objects.in_state(JobState.SCHEDULED, job.created_at, job.due_at).exists()
@@ -64,8 +70,7 @@ def test_a_retryable_job_is_queued_by_time_alone(here: Connection) -> None:
 def test_an_entry_says_the_same_of_its_job(here: Connection) -> None:
     for situation in ("queued", "running", "retryable", "snoozed"):
         job = job_so(situation, here)
-        (now,) = here.execute("SELECT clock_timestamp()").fetchone() or ()
-        assert QueueEntry.objects.get(job_id=job.id).state(now) is EXPECTED[situation]
+        assert QueueEntry.objects.get(job_id=job.id).state(server_time(here)) is EXPECTED[situation]
 
 
 @pytest.mark.parametrize("query", ["state", "with_state", "in_state"])

@@ -26,7 +26,9 @@ STOPPED = 130
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.demo", description=__doc__)
     parser.add_argument("--jobs", type=int, default=3000, help="how many (default: 3000)")
-    parser.add_argument("--seconds", type=float, default=15.0, help="within which they come due (default: 15)")
+    parser.add_argument(
+        "--seconds", type=float, default=15.0, help="within which they come due (default: 15)"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the ledger, the log and the mails")
     options = parser.parse_args()
     if options.jobs < 2 or options.seconds < 1:
@@ -63,7 +65,9 @@ def run(screen: Screen, stop: threading.Event, folder: Path, count: int, seconds
     with database.scratch(name, home, sweep=is_our_server):
         code = tell(screen, stop, folder, count, seconds)
     if is_our_server:
-        screen.line("\nPostgreSQL still runs: `make stop` ends it, `make run` starts everything with its web console.")
+        screen.line(
+            "\nPostgreSQL still runs: `make stop` ends it, `make run` starts everything with its web console."
+        )
     return code
 
 

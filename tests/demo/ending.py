@@ -30,7 +30,7 @@ def judge(screen: Screen, client: Client, crons: Crons, ledger: Ledger) -> int:
         judging.Scheduler(failed=frozenset(failed.values_list("pk", flat=True)), clean=clean),
         skew=skew,
     )
-    screen.line(f"\n{table(verdict, checkjobs='clean' if clean else 'BREACHES', seconds=screen.elapsed)}\n")
+    screen.line(f"\n{table(verdict, checkjobs='clean' if clean else 'BREACHES')}")
     for complaint in [*verdict.complaints, *complaints]:
         screen.line(f"WRONG: {complaint}")
     return verdict.exit_code

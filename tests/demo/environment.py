@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -14,13 +14,14 @@ LEASE = 5
 PROCESSES = 2
 """Of each kind."""
 
+LEDGER = "ledger"
+
 _SHORT = {
     "LEASE": LEASE,
     "GRACE": 3,
     "BACKOFF_BASE": 1,
     "BACKOFF_CAP": 3,
     "DAYS_AHEAD": 3,
-    "PROCESSES": 1,
 }
 _HANDLERS = {
     "APPS": "tests.demo",
@@ -36,14 +37,16 @@ def enter(server: str, database: str, folder: Path) -> None:
             del os.environ[name]
     os.environ.update({f"SCHEDULER_{name}": str(value) for name, value in {**_SHORT, **_HANDLERS}.items()})
     os.environ.update(
-        DJANGO_SETTINGS_MODULE="tests.demo.settings",
+        DJANGO_SETTINGS_MODULE="scheduler_project.settings",
         DATABASE_URL=_with_database(server, database),
         SECRET_KEY=secrets.token_urlsafe(50),
         ALLOWED_HOSTS="localhost",
         SECURE_SSL_REDIRECT="0",
         DEBUG="0",
         LOG_LEVEL="INFO",
-        DEMO_FOLDER=str(folder),
+        EMAIL_URL=f"filemail:///{quote(str(folder / 'mail'))}",
+        DEFAULT_FROM_EMAIL="reminders@demo.example",
+        DEMO_LEDGER=str(folder / LEDGER),
     )
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from django.db import connection
 
+from jobs.conf import conf
+from jobs.models import Process
 from scheduler_project.children import Children
 from tests.demo.environment import PROCESSES, ROOT
 
@@ -17,7 +19,7 @@ COMMANDS = {"dispatcher": "rundispatcher", "worker": "runworker"}
 
 _READY = """
     SELECT count(*) FILTER (WHERE application_name = 'punctual dispatch') >= %(each)s
-        AND count(DISTINCT application_name) FILTER (WHERE application_name LIKE 'punctual worker %%') >= %(each)s
+        AND count(DISTINCT application_name) FILTER (WHERE application_name LIKE 'punctual worker %%') >= %(children)s
     FROM pg_stat_activity WHERE datname = current_database()
 """
 
@@ -55,8 +57,19 @@ class Fleet(Children):
         process.kill()
         process.wait()
 
+    def worker_of(self, pid: int) -> int | None:
+        """The number of the worker whose child has this process id."""
+        parent = Process.objects.filter(
+            pk__in=Process.objects.filter(pid=pid, ended_at=None).values("parent_id")
+        ).first()
+        for number in range(1, PROCESSES + 1):
+            process = self._running.get(f"worker {number}")
+            if process and parent and process.pid == parent.pid:
+                return number
+        return None
+
     def are_ready(self) -> bool:
         """Whether all of them have reached their loops."""
         with connection.cursor() as cursor:
-            cursor.execute(_READY, {"each": PROCESSES})
+            cursor.execute(_READY, {"each": PROCESSES, "children": PROCESSES * conf().processes})
             return bool(cursor.fetchone()[0])

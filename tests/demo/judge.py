@@ -48,7 +48,7 @@ class Verdict:
     retried: int = 0
     failed: int = 0
     run_again: int = 0
-    """A run of it was cut off by a crash, and another one finished."""
+    """A run was cut off by a crash, or had finished when its process died, and another one finished."""
     finished_twice: int = 0
     lateness: list[float] = field(default_factory=list)
     """Seconds of each job that started, in rising order."""
@@ -99,11 +99,11 @@ def _judge_job(verdict: Verdict, name: str, runs: list[Line]) -> None:
     if not ends:
         verdict.lost.append(name)
         return
-    finished = {(line.pid, line.attempt) for line in runs if line.event != START}
-    cut_off = any((line.pid, line.attempt) not in finished for line in runs)
+    over = {line.run for line in runs if line.event != START}
+    cut_off = any(line.run not in over for line in runs)
     verdict.completed += 1
     verdict.retried += any(line.event == ERROR for line in runs)
-    verdict.run_again += cut_off
+    verdict.run_again += cut_off or ends > 1
     verdict.finished_twice += ends > 1
 
 

@@ -12,12 +12,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
-
 from jobs.context import Context
 
 START, END, ERROR = "start", "end", "error"
-NAME = "ledger"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +26,11 @@ class Line:
     at: float
     job_type: str
     due_at: datetime
+
+    @property
+    def run(self) -> tuple[UUID, int, int]:
+        """Whose line it is: one attempt in one process."""
+        return self.job_id, self.attempt, self.pid
 
     def __str__(self) -> str:
         due_at = self.due_at.isoformat()
@@ -96,4 +98,4 @@ def _note(context: Context, event: str) -> None:
     line = Line(
         context.job_id, context.attempt, event, os.getpid(), time.time(), context.job_type, context.due_at
     )
-    write(settings.DEMO_FOLDER / NAME, line)
+    write(Path(os.environ["DEMO_LEDGER"]), line)

@@ -10,7 +10,7 @@ from tests.demo.judge import Verdict
 Row = tuple[str, str, str]
 
 
-def table(verdict: Verdict, *, checkjobs: str, seconds: float) -> str:
+def table(verdict: Verdict, *, checkjobs: str) -> str:
     """Ends with the line that counts: `lost 0`."""
     rows = [*_rows(verdict), ("checkjobs", checkjobs, "every job is in exactly one place")]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
@@ -21,15 +21,19 @@ def table(verdict: Verdict, *, checkjobs: str, seconds: float) -> str:
 def _rows(verdict: Verdict) -> Iterator[Row]:
     yield "scheduled", f"{verdict.scheduled:,}", "ids that schedule() returned"
     yield "completed", f"{verdict.completed:,}", "have a finished run in the ledger"
-    yield "cron slots", f"{verdict.slots_fired:,}", "fired, one of them in the past when the dispatchers started"
     yield "retried", f"{verdict.retried:,}", "failed at first and came back after a pause"
     yield "failed", f"{verdict.failed:,}", "the poison job: given up after it had killed three processes"
-    yield "run again", f"{verdict.run_again:,}", "their run was cut off by a kill, so another worker ran them"
-    yield "finished twice", f"{verdict.finished_twice:,}", "killed between the work and its record: at least once"
+    twice = f"{verdict.finished_twice:,} of them had finished, but nobody knew: at least once"
+    yield "run again after a crash", f"{verdict.run_again:,}", twice
+    yield "cron slots", f"{verdict.slots_fired:,}", "all that were owed, with those from before the start"
     if verdict.lateness:
         yield "lateness p50", _ms(verdict.late(0.5)), "first start minus due time"
         yield "lateness p99", _ms(verdict.late(0.99)), ""
-        yield "lateness max", _ms(verdict.late(1.0)), f"claimed by the killed worker, free again after {LEASE} s"
+        yield (
+            "lateness max",
+            _ms(verdict.late(1.0)),
+            f"held by the killed worker until its lease of {LEASE} s was over, then in line again",
+        )
 
 
 def _ms(seconds: float) -> str:

@@ -6,6 +6,7 @@ import shutil
 import sys
 import textwrap
 import time
+from io import TextIOWrapper
 
 INDENT = 22
 EVERY = 3.0
@@ -14,6 +15,8 @@ EVERY = 3.0
 
 class Screen:
     def __init__(self) -> None:
+        if isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # a terminal that knows no blocks
         self.begun = time.monotonic()
         self._is_live, self._shown = sys.stdout.isatty(), False
         self._said = -EVERY

@@ -21,7 +21,7 @@ for _type in (built_in.email_send, built_in.http_request, built_in.django_comman
 @noted
 def sync_contacts(context: Context, failures: int) -> None:
     """A slow service at the other end that is down at first."""
-    time.sleep(0.25)
+    time.sleep(0.2)
     if context.attempt <= failures:
         raise ConnectionError("the CRM did not answer")
 

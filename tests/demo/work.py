@@ -19,11 +19,11 @@ from tests.demo.judge import Noted, Slot
 from tests.demo.tasks import poison
 
 TENANTS = {"acme": 5, "globex": 3, "initech": 2}
-TYPES = {"email.send": 63, "http.request": 28, "demo.sync_contacts": 6, "django.command": 3}
+TYPES = {"email.send": 72, "http.request": 20, "demo.sync_contacts": 5, "django.command": 3}
 NOW = 0.15
 """Share of the jobs that are due at once."""
 BATCH = 500
-POISON = 2.0
+POISON = 0.5
 """Seconds after which the poison is due."""
 MINUTE = timedelta(minutes=1)
 
@@ -34,6 +34,7 @@ class Client:
     def __init__(self, count: int, seconds: float, url: str) -> None:
         self.count, self.seconds, self.url = count, seconds, url
         self.noted: list[Noted] = []
+        self.ids: set[UUID] = set()
         self.poison: UUID
         self.begun = self.last_due = clock.now()
 
@@ -49,6 +50,7 @@ class Client:
             for new, (job_id, _) in zip(batch, results, strict=True):
                 self.noted.append(Noted(job_id, new.due_at or asked_at, asked_at))
         self.last_due = max(job.due_at for job in self.noted)
+        self.ids = {job.job_id for job in self.noted}
 
     def _jobs(self) -> Iterator[NewJob]:
         chance = random.Random(self.count)  # the same jobs every time

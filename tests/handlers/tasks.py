@@ -6,13 +6,14 @@ import asyncio
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 
 from jobs.context import Context
 from jobs.errors import Fail, Retry, Snooze
@@ -140,6 +141,13 @@ def spoils(context: Context, how: str) -> None:
         elif how == "aborted":
             connection.set_autocommit(False)
             cursor.execute("SELECT 1/0")
+        elif how == "begin":
+            cursor.execute("BEGIN")
+        elif how == "caught":
+            with suppress(IntegrityError), transaction.atomic():
+                cursor.execute("INSERT INTO jobs_tenant (slug, weight) VALUES ('spoiled', 0)")
+        elif how == "session":
+            cursor.execute("LISTEN spoiled; SELECT pg_advisory_lock(42); CREATE TEMP TABLE spoiled ()")
         elif how == "killed":
             cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
 
@@ -148,6 +156,13 @@ def spoils(context: Context, how: str) -> None:
 def queries(context: Context) -> int:
     """Needs a sane connection."""
     with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT current_setting('search_path'), current_setting('statement_timeout'), "
+            "(SELECT count(*) FROM pg_listening_channels()), to_regclass('spoiled') IS NULL, "
+            "(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())"
+        )
+        assert cursor.fetchone() == ('"$user", public', "0", 0, True, 0)
+        assert connection.get_autocommit()
         cursor.execute("SELECT count(*) FROM jobs_tenant")
         return int(cursor.fetchone()[0])
 

@@ -23,10 +23,9 @@ def transactional_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) 
 
 
 @pytest.fixture
-def commands(process_env: dict[str, str], tmp_path: Path) -> Iterator[Commands]:
-    """Our commands on the test database, with a short lease and grace; all are killed at the end of the test."""
-    env = {**process_env, "SCHEDULER_LEASE": "3", "SCHEDULER_GRACE": "2"}
-    with commands_of_tests.commands(env, tmp_path) as started:
+def commands(transactional_db: None, tmp_path: Path) -> Iterator[Commands]:
+    """Our commands on the test database; all are killed at the end of the test."""
+    with commands_of_tests.commands(commands_of_tests.environment(), tmp_path) as started:
         yield started
 
 

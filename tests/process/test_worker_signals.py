@@ -90,7 +90,7 @@ def test_a_second_sigterm_leaves_at_once(commands: Commands, ledger: Ledger, gat
     worker = commands.worker(SCHEDULER_GRACE="600")
     running(ledger, gate)
     worker.send(signal.SIGTERM)
-    wait_until(lambda: not Path(f"/proc/{worker.process.pid}").exists() or worker.process.poll() is None)
+    worker.says("draining")
     worker.send(signal.SIGTERM)
     assert worker.wait(30) == 0
     entry = QueueEntry.objects.get()

@@ -1,13 +1,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date, timedelta
+from itertools import count
+from typing import Any
 
+import psycopg
 import pytest
 from django.db import connections
 from psycopg import sql
-from pytest_django import DjangoDbBlocker
+from pytest_django import DjangoDbBlocker, Settings
 
-from jobs import db
+from jobs import clock, db
+from jobs.partitions import day_of, ensure
+from tests.schema.days import RETENTION, expiry
+
+Connection = psycopg.Connection[Any]
+
+_numbers = count(8)
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +44,17 @@ def own_database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> I
 def transactional_db(own_database: str) -> None:
     """In this folder a test with real commits works in its module's copy, and nothing is flushed after it. (This name
     is how pytest-django knows that the test database is needed.)"""
+
+
+@pytest.fixture
+def old(connection: Connection, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[date]:
+    """A day of the past that may still get jobs and that no other test has touched."""
+    settings.SCHEDULER = {**settings.SCHEDULER, "retention": RETENTION}
+    monkeypatch.setattr(expiry, "LONG_TRANSACTION", timedelta(minutes=5))
+    day = day_of(clock.now()) - timedelta(days=next(_numbers))
+    ensure([day])
+    yield day
+    connection.execute("TRUNCATE jobs_queueentry")
 
 
 def _administer(statement: sql.Composed) -> None:

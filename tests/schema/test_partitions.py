@@ -65,11 +65,15 @@ def test_a_day_is_utc_whatever_the_session_says(
         assert text == f"FOR VALUES FROM ('{start}') TO ('{end}')"
 
 
-def test_leaves_have_the_indexes_of_their_parent_and_their_own_storage(connection: Connection, day: date) -> None:
+def test_leaves_have_the_indexes_of_their_parent_and_their_own_storage(
+    connection: Connection, day: date
+) -> None:
     ensure([day])
     for parent in PARENTS:
         indexes = [
-            connection.execute("SELECT count(*) FROM pg_index WHERE indrelid = %s::regclass", [name]).fetchone()
+            connection.execute(
+                "SELECT count(*) FROM pg_index WHERE indrelid = %s::regclass", [name]
+            ).fetchone()
             for name in (parent, leaf(parent, day))
         ]
         assert indexes[0] == indexes[1]
@@ -80,7 +84,9 @@ def test_leaves_have_the_indexes_of_their_parent_and_their_own_storage(connectio
         assert ("vacuum_truncate=off" in options) is (parent == "jobs_timer")
 
 
-def test_a_leaf_that_was_left_detached_is_attached_again_with_its_rows(connection: Connection, day: date) -> None:
+def test_a_leaf_that_was_left_detached_is_attached_again_with_its_rows(
+    connection: Connection, day: date
+) -> None:
     due = datetime.combine(day, datetime.min.time(), UTC)
     job = schedule(due_at=due)
     for parent in ("jobs_job", "jobs_timer"):
@@ -139,7 +145,9 @@ def limited_role(connection: Connection) -> Iterator[str]:
 
 
 @pytest.mark.usefixtures("limited_role")
-def test_a_role_that_may_not_make_days_schedules_into_those_that_are_there(connection: Connection, day: date) -> None:
+def test_a_role_that_may_not_make_days_schedules_into_those_that_are_there(
+    connection: Connection, day: date
+) -> None:
     assert schedule().state == "queued"
     with pytest.raises(DayMissing, match=f"managepartitions ensure --day {day}"):
         schedule(due_at=datetime.combine(day, datetime.min.time(), UTC))

@@ -19,7 +19,9 @@ SQL = ROOT / "jobs" / "sql"
 FILES = sorted(SQL.glob("*.sql"))
 SCHEMA = sorted((SQL / "schema").glob("*.sql"))
 LOADERS = {"load", "for_day", "_execute", "_settle_found"}
-READS = re.compile(r"(?:FROM|JOIN|UPDATE|USING)\s+(jobs_(?:job|timer|outcome|attempt|crontick))\b", re.IGNORECASE)
+READS = re.compile(
+    r"(?:FROM|JOIN|UPDATE|USING)\s+(jobs_(?:job|timer|outcome|attempt|crontick))\b", re.IGNORECASE
+)
 BOUNDS = re.compile(
     r"due_at (= ANY\((%s|%\(dues\)s::timestamptz\[\])\)|>= %\(start\)s AND (\w+\.)?due_at < %\(end\)s)"
 )
@@ -49,7 +51,9 @@ def _loaded(function: ast.FunctionDef) -> Iterator[str]:
             names = list(node.args)
         elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "statement":
             names = list(ast.walk(node.value))
-        yield from (name.value for name in names if isinstance(name, ast.Constant) and isinstance(name.value, str))
+        yield from (
+            name.value for name in names if isinstance(name, ast.Constant) and isinstance(name.value, str)
+        )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -78,7 +82,12 @@ def test_every_statement_begins_with_its_verb_and_a_reason(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_only_values_and_leaves_are_put_in(path: Path) -> None:
     text = path.read_text("utf-8")
-    assert {name for _, name, _, _ in Formatter().parse(text) if name} <= {"job", "timer", "outcome", "attempt"}
+    assert {name for _, name, _, _ in Formatter().parse(text) if name} <= {
+        "job",
+        "timer",
+        "outcome",
+        "attempt",
+    }
     assert set(re.findall(r"%(.)", text)) <= {"("}
 
 

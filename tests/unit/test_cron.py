@@ -272,6 +272,15 @@ def test_a_day_that_never_comes_is_left_out_of_the_search() -> None:
     assert cron.prev(_at("2026-02-01T00:00Z")) == _at("2025-02-24T00:00Z")
 
 
+@pytest.mark.parametrize("dst", ["skip", "literal"])
+def test_a_schedule_that_meets_nothing_but_gaps_is_given_up(dst: str) -> None:
+    """02:30 on the last Sunday of March: the night of Berlin's jump, every year since 1981; in 1980 it was a week later."""
+    cron = Cron("30 2 * 3 SUNL", "Europe/Berlin", dst)
+    assert cron.next(BEFORE_JUMPS) is None
+    assert cron.prev(BEFORE_JUMPS) == _at("1980-03-30T01:30Z")
+    assert Cron("30 2 * 3 SUNL", "Europe/Berlin").next(BEFORE_JUMPS) == _at("2025-03-30T01:00Z")
+
+
 @pytest.mark.parametrize("dst", DST_MODES)
 @pytest.mark.parametrize("key", ["UTC", "Pacific/Kiritimati", "Etc/GMT+12", NEW_YORK])
 def test_the_ends_of_the_calendar_give_none_and_no_error(key: str, dst: str) -> None:

@@ -232,7 +232,7 @@ def scenes(draw: st.DrawFn) -> tuple[Meaning, str, int, int, str]:
 
 
 @settings(
-    max_examples=250,
+    max_examples=200,
     derandomize=True,
     database=None,
     deadline=None,

@@ -1,0 +1,114 @@
+"""What the pages cost: few statements whatever the rows, never a count of jobs, never a day outside the window."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from jobs.models import CronDefinition, Job, Queue, Tenant
+from jobs.newjob import NewJob
+from jobs.states import JobState
+from tests.db.test_admin_tools import (
+    BIG,
+    FAILED,
+    JOBS,
+    MODELS,
+    VIEW,
+    day_names,
+    days_of,
+    leaves_visited,
+    operator_with,
+    page_of,
+    statements,
+)
+from tests.factories import Connection, claim, failed, finish, job_in, process, schedule
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LISTS = [*(f"/admin/jobs/{name}/" for name in MODELS), FAILED, f"{JOBS}?state=failed&job_type=test.noop"]
+BUDGET = 8
+
+
+@pytest.fixture
+def operator(connection: Connection) -> Client:
+    """Not a superuser: permissions cost statements as well. With the process's clock already read."""
+    return operator_with(*VIEW, "retry_job", "cancel_job")
+
+
+def grow(connection: Connection, rows: int) -> None:
+    worker = process(connection)
+    for _ in range(rows):
+        finish(connection, claim(connection, schedule(tenant="acme"), worker), failed(final=True))
+        process(connection)
+    Job.objects.schedule_many([NewJob(job_type="test.echo", tenant="beta")] * rows)
+    tenant = Tenant.objects.get(slug="acme")
+    there = Queue.objects.count()
+    for n in range(there, there + rows):
+        Queue.objects.create(name=f"q{n}")
+        Tenant.objects.create(slug=f"t{n}")
+        CronDefinition.objects.create(
+            name=f"c{n}", tenant=tenant, expression="0 1 * * *", job_type="test.noop"
+        )
+
+
+def test_a_page_needs_as_many_statements_for_40_rows_as_for_10(
+    operator: Client, connection: Connection
+) -> None:
+    grow(connection, 10)
+    small = {url: len(statements(operator, url)) for url in LISTS}
+    grow(connection, 30)
+    large = {url: len(statements(operator, url)) for url in LISTS}
+    assert large == small
+    assert max(large.values()) <= BUDGET
+
+
+def test_a_filter_by_tenant_costs_one_statement_more(operator: Client) -> None:
+    schedule(tenant="acme")
+    url = f"{JOBS}?tenant=acme&group=x&state=queued"
+    assert len(statements(operator, url)) == len(statements(operator, JOBS)) + 1
+    assert len([sql for sql in statements(operator, url) if sql not in ("BEGIN", "COMMIT")]) <= BUDGET
+
+
+def test_the_page_of_a_job_stays_in_the_budget(operator: Client, connection: Connection) -> None:
+    for state in JobState:
+        job = job_in(state, connection)
+        assert len(statements(operator, page_of(job))) <= BUDGET
+
+
+@pytest.mark.parametrize("url", LISTS)
+def test_no_page_counts_jobs(operator: Client, connection: Connection, url: str) -> None:
+    job_in(JobState.FAILED, connection)
+    for sql in statements(operator, url):
+        assert "COUNT(" not in sql or not any(f'"{table}"' in sql for table in BIG)
+
+
+@pytest.mark.parametrize(
+    "asked", ["", "?state=queued", "?state=failed", "?state=scheduled", "?tenant=acme", "?job_type=test.noop"]
+)
+def test_the_list_visits_only_the_days_of_its_window(operator: Client, asked: str) -> None:
+    (sql,) = [sql for sql in statements(operator, JOBS + asked) if '"jobs_job"' in sql]
+    days = days_of(leaves_visited(sql))
+    assert days
+    assert days <= day_names(-1, 1)
+    assert "LIMIT 51" in sql
+
+
+def test_a_later_page_visits_only_the_days_that_are_left(operator: Client) -> None:
+    schedule()
+    job = schedule()
+    (sql,) = [sql for sql in statements(operator, f"{JOBS}?after={job.pk}") if '"jobs_job"' in sql]
+    assert days_of(leaves_visited(sql)) <= day_names(-1, 0)
+
+
+def test_failed_jobs_are_found_by_the_partial_index_of_the_due_days_looked_at(operator: Client) -> None:
+    (sql,) = [sql for sql in statements(operator, FAILED) if '"jobs_job"' in sql]
+    leaves = leaves_visited(sql)
+    assert days_of(leaves) <= day_names(-8, 0)
+    assert {leaf.partition("__")[0] for leaf in leaves} == {"jobs_job", "jobs_outcome"}
+
+
+def test_the_page_of_a_job_visits_its_day_alone(operator: Client, connection: Connection) -> None:
+    job = job_in(JobState.FAILED, connection)
+    for sql in statements(operator, page_of(job)):
+        if any(f'"{table}"' in sql for table in BIG):
+            assert days_of(leaves_visited(sql)) == {f"{job.due_at:%Y_%m_%d}"}

@@ -1,0 +1,66 @@
+"""Kill points: a database session that is ended after a chosen round trip, its reply lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from tests.factories import own_connection
+
+Connection = psycopg.Connection[Any]
+
+
+@dataclass
+class Point:
+    """After round trip `number` (from 0) of what runs in the block: the server has done it, the caller never hears."""
+
+    number: int
+    trips: int = 0
+    name: str = "not reached"
+
+    @property
+    def reached(self) -> bool:
+        return self.trips > self.number
+
+
+@contextmanager
+def kill_point(connection: Connection, number: int) -> Iterator[Point]:
+    point = Point(number)
+    wait: Callable[..., Any] = connection.wait
+
+    def wait_and_die(trip: Generator[Any, Any, Any], *args: Any, **kwargs: Any) -> Any:
+        name = _name_of(trip)
+        answer = wait(trip, *args, **kwargs)
+        point.trips += 1
+        if point.trips - 1 == number:
+            point.name = name
+            _end_session(connection.info.backend_pid)
+            if "copy" not in name:  # a copy is not over with its trip: the next one finds the session dead
+                raise psycopg.OperationalError(f"killed after: {name}")
+        return answer
+
+    connection.wait = wait_and_die  # type: ignore[method-assign, assignment]
+    try:
+        yield point
+    finally:
+        connection.wait = wait  # type: ignore[method-assign]
+
+
+def _name_of(trip: Generator[Any, Any, Any]) -> str:
+    """The first line of the statement, or what else goes to the server."""
+    kind = trip.gi_code.co_name.strip("_").removesuffix("_gen")  # type: ignore[attr-defined]
+    frame: Any = trip.gi_frame  # type: ignore[attr-defined]
+    query = frame.f_locals.get("query") if frame else None
+    if query is None:
+        return str(kind)
+    text = query if isinstance(query, str) else query.as_string(None)
+    return str(text.strip().splitlines()[0][:70])
+
+
+def _end_session(pid: int) -> None:
+    with own_connection() as other:
+        other.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])

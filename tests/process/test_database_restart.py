@@ -1,0 +1,131 @@
+"""The database dies under a dispatcher, a worker and a client: whatever was promised before is done after."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from shutil import rmtree
+from uuid import UUID
+
+import pytest
+from django.core.management import call_command
+from django.db import DatabaseError, connections
+from pytest_django import DjangoDbBlocker
+
+from jobs import clock, partitions, tenants
+from jobs.invariant import check
+from jobs.models import Job, Outcome
+from scheduler_project import embedded, env
+from scheduler_project.embedded import presence, processes
+from scheduler_project.embedded.place import locate
+from tests import commands as commands_of_tests
+from tests.commands import Ledger
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+OWN = "own"
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def data(django_db_blocker: DjangoDbBlocker) -> Iterator[Path]:
+    """A migrated PostgreSQL that forgets nothing, under the alias `own`; it is gone at the end."""
+    folder = Path(
+        tempfile.mkdtemp(prefix="punctual-test-")
+    )  # not pytest's own: another account must reach it
+    folder.chmod(0o755)
+    data = folder / "pg"
+    try:
+        found = env.database("NONE", embedded.start(data, durable=True))
+        connections.settings[OWN] = {**connections.settings["default"], **found}
+        with django_db_blocker.unblock():
+            call_command("migrate", database=OWN, verbosity=0)
+            partitions.ensure(partitions.wanted_days(clock.now(OWN))[:5], OWN)
+            yield data
+            connections[OWN].close()
+    finally:
+        tenants.forget()
+        connections.settings.pop(OWN, None)
+        processes.find(locate(data).name).send(signal.SIGKILL)
+        presence.end(locate(data), patience=0)
+        rmtree(locate(data).sockets, ignore_errors=True)
+        rmtree(folder)
+
+
+class Client:
+    """Schedules without end and notes the ids of what schedule() returned, whatever happens to the database."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.promised: list[UUID] = []
+        self._payload = {"ledger": str(ledger)}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        self._thread.start()
+        yield
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.01):
+            try:
+                delay = timedelta(seconds=5.5 if len(self.promised) % 3 == 0 else 0)
+                job = Job.objects.db_manager(OWN).schedule("test.ledger", self._payload, delay=delay)
+            except DatabaseError:
+                connections[OWN].close()
+            else:
+                self.promised.append(job.id)
+        connections.close_all()
+
+
+def crash(data: Path) -> None:
+    postmaster = processes.find(locate(data).name).postmaster
+    assert postmaster
+    os.kill(postmaster, signal.SIGKILL)
+
+
+def stop_at_once(data: Path) -> None:
+    postmaster = processes.find(locate(data).name).postmaster
+    assert postmaster
+    os.kill(postmaster, signal.SIGQUIT)
+    wait_until(lambda: not processes.find(locate(data).name).all)
+
+
+FAULTS: list[Callable[[Path], None]] = [crash, stop_at_once, crash]
+
+
+def test_db_03_nothing_is_lost_or_stuck_when_the_database_is_killed_and_stopped_at_once(
+    data: Path, tmp_path: Path
+) -> None:
+    ledger = Ledger(tmp_path / "ledger")
+    client = Client(ledger)
+    environment = commands_of_tests.environment(embedded.uri(data))
+    with commands_of_tests.commands(environment, tmp_path) as started:
+        dispatcher, worker = started.dispatcher(), started.worker(processes=1, threads=4)
+        with client.at_work():
+            for fault in FAULTS:
+                enough = ledger.count("end") + 10
+                wait_until(lambda enough=enough: ledger.count("end") > enough, what="work")  # type: ignore[misc]
+                fault(data)
+                embedded.start(data, durable=True)
+            enough = ledger.count("end") + 10
+            wait_until(lambda: ledger.count("end") > enough, what="work after the last start")
+        connections[OWN].close()  # from before the first fault
+        promised = set(client.promised)
+        wait_until(lambda: promised <= ledger.ids("end"), what="the end of all that was promised")
+        wait_until(lambda: set(check(OWN, span=DAY).counts) <= {"completed"}, what="that nothing is stuck")
+        assert (dispatcher.process.poll(), worker.process.poll()) == (None, None)
+    findings = check(OWN, span=DAY)
+    assert findings.breaches == []
+    # A job whose schedule() was cut off may exist as well; none that was promised may lack.
+    assert findings.counts["completed"] >= len(promised)
+    ended = Outcome.objects.using(OWN).filter(pk__in=promised, state="completed")
+    assert ended.count() == len(promised)

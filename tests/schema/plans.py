@@ -1,0 +1,126 @@
+"""Every verb once, on a hundred jobs or so, so that each statement is sent with the values it really gets."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import psycopg
+
+from dispatch.dispatcher import Dispatcher
+from dispatch.ticker import Ticker
+from jobs import verbs
+from jobs.clock import DatabaseClock
+from jobs.leases import Claimer, Taken, end, fetch, park, rescue, rescue_process, settle, unpark
+from jobs.models import Queue, Tenant
+from jobs.registry import registry
+from jobs.results import Completed, Released, Result, Settlement, Snoozed
+from jobs.sql import for_day, load
+from tests.factories import ERROR, failed, process, schedule
+from tests.schema.explain import Recorder
+
+NUMBER = 100
+
+
+def everything(recorder: Recorder) -> None:
+    _schedule(recorder)
+    _dispatch(recorder)
+    taken = _claim(recorder)
+    _settle(recorder, taken)
+    _rescue(recorder)
+    _park(recorder)
+    _operate(recorder)
+    _tick(recorder)
+
+
+def _schedule(recorder: Recorder) -> None:
+    schedule()  # what is asked once a process is asked here
+    with recorder.django():
+        schedule(delay=timedelta(hours=1))
+        schedule(unique_key="k", unique_for=timedelta(hours=1))
+        schedule(unique_key="k")
+
+
+def _dispatch(recorder: Recorder) -> None:
+    connection: Any = recorder
+    now = DatabaseClock().read(recorder.connection)
+    work = Dispatcher()
+    work.batch = NUMBER
+    work.run_once(connection, now + timedelta(hours=12))
+    due = now + timedelta(hours=13)
+    recorder.execute(for_day("timer_with_entry", due.date()), {"until": due, "aside": []}).fetchone()
+
+
+def _claim(recorder: Recorder) -> list[Taken]:
+    connection: Any = recorder
+    mine = process(recorder.connection)
+    taken = Claimer("q0", mine, registry.names()).claim(connection, NUMBER, NUMBER)
+    fetch(connection, "q0", taken)
+    Tenant.objects.filter(slug__in=["t01", "t03"]).update(max_running=10)
+    Queue.objects.create(name="q1", max_running=NUMBER)
+    limited = Claimer("q1", mine, registry.names())
+    assert len(limited.claim(connection, NUMBER, NUMBER)) > NUMBER / 2
+    recorder.execute(load("next_run"), {"queues": ["q0", "q1", "none"]}).fetchall()
+    assert len(taken) == NUMBER
+    return taken
+
+
+def _settle(recorder: Recorder, taken: list[Taken]) -> None:
+    connection: Any = recorder
+    results: list[Result] = [
+        Completed(),
+        failed(),
+        failed(final=True),
+        Snoozed(timedelta(hours=1)),
+        Released(),
+    ]
+    half = len(taken) // 2
+    batch = [Settlement(each.held, results[n % 5], None) for n, each in enumerate(taken[:half])]
+    settle(connection, batch)
+    settle(connection, [Settlement(each.held, Completed(), None) for each in taken[half:]])
+    settle(connection, batch)  # again, after a lost reply
+
+
+def _rescue(recorder: Recorder) -> None:
+    connection: Any = recorder
+    one, two = process(recorder.connection), process(recorder.connection)
+    for each in (one, two):
+        assert Claimer("q0", each, registry.names()).claim(recorder.connection, NUMBER, NUMBER)
+    rescue_process(connection, one, (), ERROR)
+    end(recorder.connection, [two])
+    assert rescue(connection).fates
+
+
+def _park(recorder: Recorder) -> None:
+    connection: Any = recorder
+    recorder.connection.execute(
+        "UPDATE jobs_queueentry SET job_type = 'nobody.knows' WHERE ctid = ANY(ARRAY("
+        "SELECT ctid FROM jobs_queueentry WHERE queue = 'q0' AND lease_token IS NULL LIMIT 500))"
+    )
+    assert park(connection, "q0").total() >= NUMBER
+    assert unpark(connection, ["nobody.knows"]) >= NUMBER
+
+
+def _operate(recorder: Recorder) -> None:
+    later = DatabaseClock().read(recorder.connection) + timedelta(hours=2)
+    with recorder.django():
+        for table, where in (("timer", "true"), ("queueentry", "lease_token IS NULL")):
+            verbs.cancel(_ids(recorder.connection, table, where))
+            verbs.reschedule(_ids(recorder.connection, table, where), later)
+        ended = _ids(recorder.connection, "outcome", "state = 'failed'")
+        assert verbs.retry([*ended, uuid4()]).changed == len(ended)
+
+
+def _ids(connection: psycopg.Connection[Any], table: str, where: str) -> list[UUID]:
+    """A hundred jobs of three days."""
+    rows = connection.execute(
+        f"SELECT job_id FROM jobs_{table} WHERE {where} AND due_at > now() - interval '2 days' "
+        f"AND due_at < now() + interval '1 day' LIMIT {NUMBER}"
+    )
+    return [job_id for (job_id,) in rows.fetchall()]
+
+
+def _tick(recorder: Recorder) -> None:
+    connection: Any = recorder
+    Ticker().run_once(connection, DatabaseClock().read(recorder.connection))

@@ -1,0 +1,170 @@
+"""Plans are behaviour: what each statement reads on 20,000 jobs over 35 days, with and without good statistics.
+
+No `enable_*` switch is touched. "empty": the planner's statistics say that every table is empty, as they do when a
+burst follows a quiet night. Then a statement may read a whole table once, and never once a row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from datetime import timedelta
+from typing import Any, cast
+
+import psycopg
+import pytest
+from django.db import transaction
+
+from jobs import bulk, clock, db
+from jobs.bulk import insert_many
+from jobs.ids import IdRun, ceil_ms
+from jobs.newjob import Row
+from jobs.partitions import PARENTS, day_of, ensure_days
+from jobs.sql import leaf
+from jobs.tenants import tenant_ids
+from tests.factories import DjangosConnection
+from tests.schema.explain import Recorder, Seen
+from tests.schema.plans import everything
+
+pytestmark = pytest.mark.usefixtures("transactional_db")
+Connection = psycopg.Connection[Any]
+
+BACK, AHEAD, TENANTS = 17, 17, 20
+ENTRIES, TIMERS, OUTCOMES, KEYS, DEFINITIONS = 5_000, 5_000, 10_000, 2_000, 1_000
+
+Plans = dict[str, list[Seen]]
+STATEMENTS: dict[str, tuple[str, float, int]] = {
+    # statement: the index it rides on, most rows read per row asked for, written or returned, most leaves of one table
+    "schedule_timer": ("", 0, 1),
+    "schedule_entry": ("", 0, 1),
+    "take_keys": ("", 0, 0),
+    "take_over_keys": ("jobs_uniquekey_once", 2, 0),
+    "dispatch": ("jobs_timer__.*_pkey", 2, 1),
+    "timer_with_entry": ("jobs_queueentry_pkey", TIMERS * 2, 1),  # rare: it looks at all timers of a day
+    "hop": ("jobs_queueentry_ready", 2, 0),
+    "lock_queue": ("", 1, 0),
+    "lock_tenants": ("", 1, 0),
+    "claim": ("jobs_queueentry_ready", 4, 0),
+    "payloads": ("jobs_job__.*_pkey", 2, 1),
+    "next_run": ("jobs_queueentry_next", 1, 0),
+    "lock_claims": ("jobs_queueentry_pkey", 1, 0),
+    "end": ("jobs_queueentry_pkey", 3, 1),
+    "put_back": ("jobs_queueentry_pkey", 2, 0),
+    "attempts": ("", 0, 1),
+    "settled_before": ("jobs_outcome__.*_pkey", 2, 1),
+    "orphans": ("jobs_queueentry_process", 3, 0),
+    "claims_of": ("jobs_queueentry_process", 1, 0),
+    "park": ("jobs_queueentry_(ready|next)", 6, 0),  # what is due and known to somebody is passed on the way
+    "unpark": ("jobs_queueentry_parked", 2, 0),
+    "cancel_timers": ("jobs_timer__.*", 4, 3),
+    "cancel_entries": ("jobs_queueentry_pkey", 4, 0),
+    "reschedule_timers": ("jobs_timer__.*", 4, 3),
+    "reschedule_entries": ("jobs_queueentry_pkey", 4, 0),
+    "retry": ("jobs_(outcome|job)__.*", 80, 3),  # a leaf of few pages is cheaper to read than its index
+    "due_definitions": ("jobs_crondefinition_due", DEFINITIONS / 50, 0),
+    "ticks": ("", 0, 0),
+    "advance_definitions": ("", 1, 0),
+}
+ONE_PASS = {"put_back"}
+"""Writes by ctid from a join: the planner takes one pass over a small queue for cheaper."""
+
+
+@pytest.fixture(scope="module")
+def filled(own_database: str) -> dict[str, Plans]:
+    """Both sets of plans, on one set of rows."""
+    with db.connect(name="punctual test") as connection:
+        now = clock.now()
+        ensure_days(day_of(now) - timedelta(days=BACK), day_of(now) + timedelta(days=AHEAD))
+        connection.execute("ALTER TABLE jobs_queueentry SET (autovacuum_enabled = off)")
+        connection.execute(
+            "VACUUM ANALYZE jobs_queueentry, jobs_uniquekey, jobs_process, jobs_crondefinition"
+        )
+        for parent in PARENTS:
+            for days in range(-2, 3):
+                name = leaf(parent, day_of(now) + timedelta(days=days))
+                connection.execute(f'ANALYZE "{name}"')
+        _fill(connection)
+        plans = {"empty": _plans()}
+        connection.execute("ANALYZE")
+        plans["analysed"] = _plans()
+    return plans
+
+
+def _fill(connection: Connection) -> None:
+    """Most jobs are of these days, as they are: there a leaf read whole would be seen."""
+    tenants = list(tenant_ids(f"t{n:02}" for n in range(TENANTS)).values())
+    now, ids = clock.now(), IdRun()
+
+    def row(n: int, due: timedelta) -> Row:
+        due_at = ceil_ms(now + due)
+        kind = f"test.{('noop', 'echo', 'flaky')[n % 3]}"
+        made = Row(ids.next(due_at), due_at, "", kind, f"q{n % 2}", n % 5, "{}", None, 5, None, None)
+        made.tenant_id = tenants[n % TENANTS]
+        return made
+
+    waiting = [row(n, -timedelta(seconds=n % 3600)) for n in range(ENTRIES)]
+    waiting += [row(n, timedelta(minutes=10, seconds=n * 10)) for n in range(TIMERS * 4 // 5)]
+    waiting += [row(n, timedelta(hours=13 + n * (AHEAD - 1) * 24 / TIMERS * 5)) for n in range(TIMERS // 5)]
+    ended = [row(n, -timedelta(hours=4, seconds=n * 15)) for n in range(OUTCOMES * 4 // 5)]
+    ended += [row(n, -timedelta(hours=40 + n * (BACK - 2) * 24 / OUTCOMES * 5)) for n in range(OUTCOMES // 5)]
+    with connection.transaction(), connection.cursor() as cursor:
+        insert_many(cursor, waiting, now + timedelta(seconds=5))
+        bulk._copy(cursor, bulk._JOB, bulk._JOB_TYPES, (bulk._job(each) for each in ended))
+        cursor.execute(
+            "INSERT INTO jobs_outcome (job_id, due_at, state, attempt, max_attempts, crashes, finished_at) "
+            "SELECT id, due_at, 'failed', 1, 5, 0, now() FROM jobs_job WHERE due_at < %s",
+            [now - timedelta(hours=3)],
+        )
+        cursor.execute(
+            "INSERT INTO jobs_uniquekey (tenant_id, job_type, key, job_id) "
+            "SELECT n %% 20, 't', n::text, gen_random_uuid() FROM generate_series(1, %s) n",
+            [KEYS],
+        )
+        cursor.execute(
+            "INSERT INTO jobs_crondefinition (name, tenant_id, expression, timezone, dst, job_type, payload, priority, "
+            "enabled, misfire, misfire_grace, catchup_window, catchup_limit, overlap, source, next_slot, revision, "
+            "broken, last_slot) SELECT n, %s, '* * * * *', 'UTC', 'cron', 'test.noop', '{}', 0, true, 'run_once', "
+            "'1 min', '1 day', 100, 'allow_all', '', now() + CASE WHEN n <= 50 THEN '0' ELSE interval '1 day' END, 1, "
+            "'', now() FROM generate_series(1, %s) n",
+            [tenants[0], DEFINITIONS],
+        )
+
+
+def _plans() -> Plans:
+    found: Plans = defaultdict(list)
+    with transaction.atomic():
+        recorder = Recorder(cast(Connection, DjangosConnection()))
+        everything(recorder)
+        transaction.set_rollback(True)
+    for seen in recorder.seen:
+        found[seen.name].append(seen)
+    return found
+
+
+@pytest.mark.parametrize("statistics", ["analysed", "empty"])
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_statement_reads_what_it_needs(filled: dict[str, Plans], statistics: str, name: str) -> None:
+    _, most, _ = STATEMENTS[name]
+    assert filled[statistics][name], "it was not sent"
+    for seen in filled[statistics][name]:
+        assert seen.read <= most * seen.rows, seen
+        assert seen.blocks <= 400 + 60 * max(seen.rows, seen.read), seen
+
+
+@pytest.mark.parametrize("name", [name for name, (index, _, _) in STATEMENTS.items() if index])
+def test_a_statement_rides_on_its_index(filled: dict[str, Plans], name: str) -> None:
+    index = re.compile(STATEMENTS[name][0])
+    seen = filled["analysed"][name]
+    assert any(index.fullmatch(each) for one in seen for each in one.indexes), seen
+    assert name in ONE_PASS or not any("jobs_queueentry" in one.sequential for one in seen), seen
+
+
+@pytest.mark.parametrize("statistics", ["analysed", "empty"])
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_statement_visits_only_the_days_it_names(
+    filled: dict[str, Plans], statistics: str, name: str
+) -> None:
+    for seen in filled[statistics][name]:
+        for parent in PARENTS:
+            leaves = {each for each in seen.relations if each.startswith(f"{parent}__")}
+            assert len(leaves) <= STATEMENTS[name][2], seen
