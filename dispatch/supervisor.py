@@ -24,8 +24,8 @@ from jobs.clock import boottime
 from jobs.conf import conf
 from jobs.errors import SchedulerError
 from jobs.leases import end, register, renew, unpark
-from jobs.leases.claim import SUSPECT
 from jobs.models.process import ProcessKind
+from jobs.sql import load
 
 Connection = psycopg.Connection[Any]
 
@@ -39,11 +39,6 @@ START_SECONDS = 120.0
 MAX_FALSE_STARTS = 3
 STUCK_LEASES = 4.0
 """A child without a beat for so many leases, and with no body running, is stuck in our own code: replace it."""
-
-_SUSPECTS = (
-    "SELECT EXISTS (SELECT FROM jobs_queueentry WHERE crashes >= %s AND lease_token IS NULL AND parked IS NULL "
-    "AND run_at <= clock_timestamp() AND queue = ANY(%s))"
-)
 
 
 class CannotStart(SchedulerError):
@@ -177,7 +172,7 @@ class Supervisor:
         if boottime() < self._suspect_look_at or any(child.settings.suspects for child in self.children):
             return
         self._suspect_look_at = boottime() + SUSPECT_LOOK
-        row = connection.execute(_SUSPECTS, [SUSPECT, list(self.settings.queues)]).fetchone()
+        row = connection.execute(load("suspects"), {"queues": list(self.settings.queues)}).fetchone()
         if row and row[0]:
             self._start(
                 connection,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
+from jobs.conf import conf
 from jobs.cron import zone
 from jobs.errors import CronError, InvalidJob
 from jobs.ids import IdRun
 from jobs.models import CronDefinition
 from jobs.newjob import NewJob, prepare
+from jobs.payload import encode
+from jobs.registry import registry
 
 if TYPE_CHECKING:
     _Form = forms.ModelForm[CronDefinition]
@@ -41,6 +45,12 @@ class CronForm(_Form):
         fields = "__all__"  # the admin's fieldsets choose
         help_texts = HELP
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Else what has changed, and so what the audit says, would be told by the browser.
+        if "payload" in self.fields:
+            self.fields["payload"].show_hidden_initial = False
+
     def clean_timezone(self) -> str:
         name: str = self.cleaned_data["timezone"]
         try:
@@ -68,10 +78,15 @@ class CronForm(_Form):
             max_attempts=found["max_attempts"],
         )
         try:
-            prepare(new, timezone.now(), IdRun())
+            if "job_type" in self.changed_data or registry.get(new.job_type):
+                prepare(new, timezone.now(), IdRun())
+            else:
+                encode(new.payload, limit=conf().payload_bytes)
         except InvalidJob as error:
-            if error.field in self.fields and (error.field != "job_type" or "job_type" in self.changed_data):
-                self.add_error(error.field, error.message)
+            name = re.split(r"[.\[]", error.field)[0]  # the field may go on as a path into the payload
+            self.add_error(
+                name if name in self.fields else None, error.message if name == error.field else str(error)
+            )
 
     def add_error(self, field: str | None, error: Any) -> None:
         """A field that is known to be wrong is not told so twice: the model checks the rule as a whole as well."""

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from jobs.console.show import clean
+from jobs.console.show import clean, visible
 
 MASK = "••• hidden •••"
 SHOWN_ITEMS = 3
@@ -39,7 +39,7 @@ def values(value: Any) -> str:
 
 def _shape(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _shape(item) for key, item in value.items()}
+        return {clean(key): _shape(item) for key, item in value.items()}
     if isinstance(value, list):
         more = len(value) - SHOWN_ITEMS
         return [_shape(item) for item in value[:SHOWN_ITEMS]] + ([f"… {more:,} more …"] if more > 0 else [])
@@ -53,7 +53,8 @@ def _shape(value: Any) -> Any:
 def _masked(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            key: MASK if is_secret(key) and item is not None else _masked(item) for key, item in value.items()
+            clean(key): MASK if is_secret(key) and item is not None else _masked(item)
+            for key, item in value.items()
         }
     if isinstance(value, list):
         if len(value) == 2 and isinstance(value[0], str) and is_secret(value[0]):
@@ -65,4 +66,4 @@ def _masked(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    return clean(json.dumps(value, indent=2, ensure_ascii=False))
+    return visible(json.dumps(value, indent=2, ensure_ascii=False))

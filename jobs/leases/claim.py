@@ -29,8 +29,10 @@ FULL_SECONDS = 0.02
 """How long a tenant at its limit is passed over; an own settle brings it back at once."""
 BUSY_SECONDS = (0.005, 0.02)
 """How long a tenant that another claimer has locked is passed over."""
+
 SUSPECT = 2
-"""Crashes from which on an entry runs in a process of its own, where it can harm no other."""
+"""Crashes from which on an entry runs in a process of its own, where it can harm no other. A constant in claim.sql,
+suspects.sql and the index too."""
 
 
 class ProcessExpired(SchedulerError):
@@ -140,7 +142,6 @@ class Claimer:
             "queue": self.queue,
             "process_id": self.process_id,
             "types": list(self.types),
-            "suspect": SUSPECT,
             "suspects": self.suspects,
             "size": size,
             "free": max(0, free),

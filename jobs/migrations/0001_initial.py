@@ -533,7 +533,7 @@ class Migration(migrations.Migration):
                         name="jobs_queueentry_parked",
                     ),
                     models.Index(
-                        condition=models.Q(("crashes__gte", 2)),
+                        condition=models.Q(("crashes__gte", 2), ("lease_token__isnull", True)),
                         fields=["queue"],
                         name="jobs_queueentry_suspect",
                     ),

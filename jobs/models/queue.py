@@ -109,7 +109,11 @@ class QueueEntry(models.Model):
             models.Index(
                 fields=["job_type"], condition=Q(parked__isnull=False), name="jobs_queueentry_parked"
             ),
-            models.Index(fields=["queue"], condition=Q(crashes__gte=2), name="jobs_queueentry_suspect"),
+            models.Index(
+                fields=["queue"],
+                condition=Q(crashes__gte=2, lease_token__isnull=True),
+                name="jobs_queueentry_suspect",
+            ),
             models.Index(fields=["due_at"], name="jobs_queueentry_due"),
         ]
 

@@ -52,7 +52,7 @@ pick AS MATERIALIZED (
         FROM jobs_queueentry
         WHERE queue = %(queue)s AND lease_token IS NULL AND parked IS NULL
             AND tenant_id = tenants.tenant_id AND priority = tenants.priority AND run_at <= now()
-            AND job_type = ANY(%(types)s::text[]) AND (crashes >= %(suspect)s) = %(suspects)s
+            AND job_type = ANY(%(types)s::text[]) AND (crashes >= 2) = %(suspects)s
         ORDER BY run_at, job_id
         LIMIT tenants.allowed
         FOR UPDATE SKIP LOCKED

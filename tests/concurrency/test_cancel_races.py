@@ -156,7 +156,9 @@ def test_cl_05_a_bulk_cancel_and_a_settle_of_the_same_jobs_in_opposite_order_do_
 ) -> None:
     """Both stop at the lock of a job in the middle: had they come from opposite ends, each would now have what the
     other needs."""
-    ids = sorted(each for each, _ in Job.objects.schedule_many([NewJob(job_type="test.noop", delay=-HOUR)] * 100))
+    ids = sorted(
+        each for each, _ in Job.objects.schedule_many([NewJob(job_type="test.noop", delay=-HOUR)] * 100)
+    )
     held = {each.held.job_id: each.held for each in take(connection, "test.noop", process(connection))}
 
     def settle_backwards(own: Connection) -> set[UUID]:

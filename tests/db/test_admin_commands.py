@@ -25,7 +25,7 @@ from tests.db.test_admin_tools import (
 )
 from tests.factories import Connection, job_in, schedule
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def tick(client: Client, url: str, action: str, *jobs: Any) -> Any:

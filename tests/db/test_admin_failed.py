@@ -12,7 +12,7 @@ from jobs.states import JobState
 from tests.db.test_admin_tools import FAILED
 from tests.factories import Connection, claim, failed, finish, job_in, process, schedule
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def test_failed_jobs_and_no_others_are_listed_with_their_error(

@@ -14,7 +14,7 @@ from jobs.states import JobState
 from tests.db.test_admin_tools import JOBS, page_of
 from tests.factories import Connection, job_in, schedule
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def listed(client: Client, **asked: Any) -> list[Any]:

@@ -23,7 +23,7 @@ from tests.db.test_admin_tools import (
 )
 from tests.factories import Connection, claim, failed, finish, job_in, process, schedule
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 LISTS = [*(f"/admin/jobs/{name}/" for name in MODELS), FAILED, f"{JOBS}?state=failed&job_type=test.noop"]
 BUDGET = 8
@@ -86,6 +86,7 @@ def test_no_page_counts_jobs(operator: Client, connection: Connection, url: str)
     "asked", ["", "?state=queued", "?state=failed", "?state=scheduled", "?tenant=acme", "?job_type=test.noop"]
 )
 def test_the_list_visits_only_the_days_of_its_window(operator: Client, asked: str) -> None:
+    schedule(tenant="acme")
     (sql,) = [sql for sql in statements(operator, JOBS + asked) if '"jobs_job"' in sql]
     days = days_of(leaves_visited(sql))
     assert days

@@ -17,7 +17,7 @@ from jobs.states import JobState
 from tests.db.test_admin_tools import audit, user_with
 from tests.factories import Connection, job_in, schedule
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 
 def test_the_record_says_who_what_why_and_how_many(connection: Connection) -> None:

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import django
+import psycopg
 from django.core.management import CommandError
 from django.db import Error
 
@@ -39,11 +40,11 @@ def main() -> int:
     with stop_signals() as stop:
         try:
             code = run(screen, stop, folder, options.jobs, options.seconds)
-        except (SchedulerError, CommandError, Error) as error:
+        except (SchedulerError, CommandError, Error, psycopg.Error) as error:
             screen.line("stopped" if stop.is_set() else f"demo: {str(error).strip()}")
             code = STOPPED if stop.is_set() else 1
         finally:
-            if options.keep or code == 1:
+            if (options.keep or code == 1) and any(folder.iterdir()):
                 screen.line(f"The log, the ledger and the mails of this run are in {folder}")
             else:
                 shutil.rmtree(folder)

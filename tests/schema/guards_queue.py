@@ -12,10 +12,10 @@ from jobs.leases import park, unpark
 from jobs.models import QueueEntry
 from jobs.sql import load
 from tests.factories import process, schedule
+from tests.schema.guards_claim import two_due
 
 Connection = psycopg.Connection[Any]
 HOUR = timedelta(hours=1)
-from tests.schema.guards_claim import two_due
 
 
 def what_is_not_due_is_not_parked(here: Connection) -> None:

@@ -1,0 +1,105 @@
+"""Tenants, queues, processes and the audit in the admin."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+
+from jobs.leases import end
+from jobs.models import OperatorAction, Process, Queue, Tenant
+from jobs.states import JobState
+from tests.db.test_admin_tools import audit, messages_of
+from tests.factories import Connection, job_in, process
+
+pytestmark = pytest.mark.django_db
+
+TENANTS, QUEUES = "/admin/jobs/tenant/", "/admin/jobs/queue/"
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    return Tenant.objects.get_or_create(slug="acme", defaults={"weight": 1})[0]
+
+
+def test_a_limit_is_changed_and_recorded_with_before_and_after(admin_client: Client, tenant: Tenant) -> None:
+    response = admin_client.post(
+        f"{TENANTS}{tenant.pk}/change/", {"weight": "3", "max_running": "20"}, follow=True
+    )
+    assert response.status_code == 200
+    tenant.refresh_from_db()
+    assert (tenant.weight, tenant.max_running) == (3, 20)
+    target = OperatorAction.objects.get().target
+    assert target["tenant"] == "acme"
+    assert target["before"] == {"weight": 1, "max_running": None}
+    assert target["after"] == {"weight": 3, "max_running": 20}
+
+
+@pytest.mark.parametrize("kind", ["tenant", "queue"])
+def test_a_limit_of_zero_is_warned_of(admin_client: Client, tenant: Tenant, kind: str) -> None:
+    row = tenant if kind == "tenant" else Queue.objects.create(name="q")
+    response = admin_client.post(
+        f"/admin/jobs/{kind}/{row.pk}/change/", {"weight": "1", "max_running": "0"}, follow=True
+    )
+    assert "none of its jobs starts" in messages_of(response)[0]
+    assert "0: nothing runs" in admin_client.get(f"/admin/jobs/{kind}/").text
+
+
+@pytest.mark.parametrize(("field", "value"), [("weight", "0"), ("max_running", "-1"), ("max_running", "x")])
+def test_impossible_limits_are_refused(admin_client: Client, tenant: Tenant, field: str, value: str) -> None:
+    given = {"weight": "1", "max_running": "", field: value}
+    response = admin_client.post(f"{TENANTS}{tenant.pk}/change/", given)
+    assert list(response.context["adminform"].form.errors) == [field]
+    assert audit() == []
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_a_tenant_is_not_deleted_and_the_reason_is_said(
+    admin_client: Client, tenant: Tenant, method: str
+) -> None:
+    response = getattr(admin_client, method)(f"{TENANTS}{tenant.pk}/delete/", {"post": "yes"}, follow=True)
+    assert "A tenant is not deleted" in messages_of(response)[0]
+    assert Tenant.objects.filter(pk=tenant.pk).exists()
+    assert "delete_selected" not in admin_client.get(TENANTS).text
+
+
+def test_the_name_that_jobs_refer_to_stays(admin_client: Client, tenant: Tenant) -> None:
+    queue = Queue.objects.create(name="q")
+    admin_client.post(f"{TENANTS}{tenant.pk}/change/", {"slug": "x", "weight": "2", "max_running": ""})
+    admin_client.post(f"{QUEUES}{queue.pk}/change/", {"name": "x", "max_running": "2"})
+    tenant.refresh_from_db()
+    queue.refresh_from_db()
+    assert (tenant.slug, tenant.weight) == ("acme", 2)
+    assert (queue.name, queue.max_running) == ("q", 2)
+
+
+def test_the_limit_of_a_queue_is_lifted_by_deleting_its_row(admin_client: Client) -> None:
+    queue = Queue.objects.create(name="q", max_running=3)
+    admin_client.post(f"{QUEUES}{queue.pk}/delete/", {"post": "yes"})
+    assert not Queue.objects.exists()
+    assert OperatorAction.objects.get().target["before"]["max_running"] == 3
+
+
+def test_live_processes_come_first_and_lost_ones_are_called_so(
+    admin_client: Client, connection: Connection
+) -> None:
+    ended, lost = process(connection), process(connection, lease=-timedelta(seconds=1))
+    job_in(JobState.RUNNING, connection)
+    live = Process.objects.order_by("-id")[0].pk
+    end(connection, [ended])
+    found = admin_client.get("/admin/jobs/process/").context["cl"].result_list
+    assert [(row.pk, row.lease, row.held) for row in found] == [
+        (live, "live", 1),
+        (lost, "lost", 0),
+        (ended, "ended", 0),
+    ]
+
+
+def test_the_audit_is_filtered_by_known_verbs(admin_client: Client) -> None:
+    for verb in ("retry", "cancel"):
+        OperatorAction.objects.create(verb=verb, actor_name="ada", skipped={"denied": 2})
+    page = admin_client.get("/admin/jobs/operatoraction/", {"verb": "cancel"})
+    assert [action.verb for action in page.context["cl"].result_list] == ["cancel"]
+    assert '<span class="state state-denied">denied</span>' in page.text
+    assert admin_client.get("/admin/jobs/operatoraction/", {"reason__iregex": "x"}).status_code == 400

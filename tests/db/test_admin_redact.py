@@ -1,0 +1,61 @@
+"""What a page shows of a payload."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.console.redact import MASK, is_secret, shape, values
+from jobs.console.show import visible
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "password",
+        "PASSWORD",
+        "userPassword",
+        "db.passwd",
+        "token",
+        "accessToken",
+        "refresh_token",
+        "client-secret",
+    ]
+    + ["Authorization", "authorisation", "api_key", "apiKey", "X-API-Key", "APIKEY", "private key", "Cookie"]
+    + ["sessionid", "credentials", "auth", "aws_secret_access_key", "sslPassphrase", "pwd", "DSN"],
+)
+def test_keys_of_secrets_are_known_in_every_spelling(key: str) -> None:
+    assert is_secret(key)
+
+
+@pytest.mark.parametrize(
+    "key", ["to", "author", "authors", "key", "spin", "opinion", "monkey", "subject", ""]
+)
+def test_ordinary_keys_are_not_secret(key: str) -> None:
+    assert not is_secret(key)
+
+
+def test_a_secret_is_masked_whatever_it_holds_and_however_deep() -> None:
+    text = values(
+        {"a": [{"token": {"b": ["s1"]}}, {"password": "s2"}, ["Authorization", "s3"]], "api_key": 4711}
+    )
+    assert not any(secret in text for secret in ("s1", "s2", "s3", "4711"))
+    assert text.count(MASK) == 4
+
+
+def test_passwords_inside_texts_are_hidden() -> None:
+    text = values(
+        {"url": "postgres://u:hunter2@h/d", "header": "Bearer abcdefghijk", "note": "password=hunter3"}
+    )
+    assert not any(secret in text for secret in ("hunter2", "hunter3", "abcdefghijk"))
+
+
+def test_the_shape_has_no_value_and_stays_short() -> None:
+    text = shape({"name": "Ada", "n": 3, "on": True, "no": None, "rows": [{"x": 7}] * 1000})
+    assert '"name": "text of 3"' in text
+    assert "… 997 more …" in text
+    assert "7" not in text.replace("997", "")
+    assert "Ada" not in text
+
+
+def test_invisible_characters_become_visible() -> None:
+    assert visible("a\u202eb\x1b\0c\n\td") == "a\\u202eb\\u001b\\u0000c\n\td"
