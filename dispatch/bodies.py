@@ -14,6 +14,7 @@ from dispatch.atomic import execute_atomic
 from dispatch.executor import AsyncLoop, execute
 from dispatch.holdings import Holding, Holdings, Stop
 from dispatch.hygiene import clean_connections
+from dispatch.pace import Pace
 from dispatch.slots import NEVER
 from jobs.clock import DatabaseClock, boottime
 from jobs.conf import conf
@@ -23,11 +24,7 @@ from jobs.text import ErrorText
 
 logger = logging.getLogger(__name__)
 
-UNMEASURED = 1.0
-"""Mean seconds of a body before any has ended: nothing is claimed ahead on a guess."""
 IDLE_SECONDS = 5.0
-WEIGHT = 0.2
-"""Of the newest body in the mean."""
 
 
 class Bodies:
@@ -46,8 +43,7 @@ class Bodies:
         self._ready: queue.SimpleQueue[Holding | None] = queue.SimpleQueue()
         self._busy = 0
         self._lock = threading.Lock()
-        self.mean = UNMEASURED
-        """Seconds that a body takes, measured."""
+        self.pace = Pace()
         self._threads = [
             threading.Thread(target=self._run, name=f"body-{n}", daemon=True) for n in range(threads)
         ]
@@ -115,7 +111,9 @@ class Bodies:
                 result = execute(
                     job_type, context, claim.payload, self._loop, None if hard == NEVER else hard - begun
                 )
-        self.mean += WEIGHT * (boottime() - begun - self.mean)
+        if holding.slot is not None:
+            self.holdings.slots.end(holding.slot)
+        self.pace.note(claim.queue, claim.held.job_type, boottime() - begun)
         if isinstance(result, Cancelled):
             result = _of_stop(holding.reason, job_type.backoff.delay(claim.held.attempt))
         if result is None or holding.reason is Stop.LOST:

@@ -18,9 +18,10 @@ import psycopg
 from dispatch.slots import NEVER, Slots, Started
 from jobs.clock import boottime
 from jobs.conf import conf
-from jobs.leases import end, register, rescue_process
+from jobs.leases import Autopsy, end, register, rescue_process
 from jobs.leases.rescue import BATCH
 from jobs.models.process import ProcessKind
+from jobs.signals import attempts_settled
 from jobs.text import ErrorText
 
 Connection = psycopg.Connection[Any]
@@ -71,6 +72,7 @@ class Child:
             stdin=subprocess.PIPE,
             text=True,
             pass_fds=[slots.fd],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)},
         )
         connection.execute("UPDATE jobs_process SET pid = %s WHERE id = %s", [process.pid, process_id])
         child = cls(process_id, process, slots, settings)
@@ -140,11 +142,11 @@ class Child:
         `crashed`: what had started is to blame; else (killed by us, grace over) nobody is."""
         self.process.wait()
         _end_sessions(connection, self.application_name)
-        started = frozenset(each.job_id for each in self.slots.started()) if crashed else frozenset()
-        error = self._epitaph()
+        autopsy = self._autopsy(crashed)
         while True:
-            settled = rescue_process(connection, self.process_id, started, error, late=self.killed_late)
-            if len(settled.fates) < BATCH:
+            rescued = rescue_process(connection, self.process_id, autopsy)
+            attempts_settled.send_robust(Child, settled=rescued)
+            if len(rescued.batch) < BATCH:
                 break
         end(connection, [self.process_id])
         self.slots.close()
@@ -152,12 +154,18 @@ class Child:
             with contextlib.suppress(OSError):
                 self.process.stdin.close()
 
-    def _epitaph(self) -> ErrorText:
+    def _autopsy(self, crashed: bool) -> Autopsy:
+        ended = frozenset(self.slots.ended())
         if self.killed_late:
-            return ErrorText("TimeoutError", "the process was killed at the hard timeout", "", "timeout")
+            error = ErrorText("TimeoutError", "the process was killed at the hard timeout", "", "timeout")
+            return Autopsy(error=error, guilty=self.killed_late, ended=ended, crashed=False)
         code = self.process.returncode
         how = f"signal {-code}" if code < 0 else f"exit status {code}"
-        return ErrorText("WorkerCrashed", f"the process ended with {how} while this ran", "", "WorkerCrashed")
+        error = ErrorText(
+            "WorkerCrashed", f"the process ended with {how} while this ran", "", "WorkerCrashed"
+        )
+        started = frozenset(each.job_id for each in self.slots.started()) if crashed else frozenset[UUID]()
+        return Autopsy(error=error, guilty=started, ended=ended)
 
     def _tell(self, line: str) -> None:
         if self.process.stdin:

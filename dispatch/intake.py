@@ -52,28 +52,28 @@ class Intake:
         """A slot of this tenant has become free by our own doing."""
         self._claimers[queue].settled(tenant_id)
 
-    def claim(self, connection: Connection, size: int, free: int) -> tuple[list[Claim], list[Taken]]:
-        """One claim of each queue that has something due, in turn, until `size` are taken; second, those whose job row
-        is missing. `free`: how many of them may be such that must start at once."""
+    def ready(self, connection: Connection) -> list[str]:
+        """Queues that have something due, in random order: a worker of many must not starve the last."""
         if boottime() - self._looked >= LOOK:
             self._look(connection)
-        claims: list[Claim] = []
-        missing: list[Taken] = []
-        ready = self._ready()
-        for name in ready:
-            share = min(max(1, size // len(ready)), size - len(claims))
-            taken = self._claim_queue(connection, name, share, max(0, free - len(claims)))
-            some, gone = fetch(connection, name, taken) if taken else ([], [])
-            claims += some
-            missing += gone
-            if len(claims) >= size:
-                break
-        if ready and not claims:
-            self._look(connection)  # so that the sleep that follows knows the next run time
-        return claims, missing
+        return self._ready()
 
-    def idle_for(self) -> float:
-        """Seconds until something may be due or claimable, at most until the next poll."""
+    def claim(
+        self, connection: Connection, queue: str, size: int, free: int
+    ) -> tuple[list[Claim], list[Taken]]:
+        """Up to `size` claims of one queue; second, those whose job row is missing. `free`: how many of them may be
+        such that must start at once."""
+        claimer = self._claimers[queue]
+        taken = claimer.claim(connection, size, free)
+        if claimer.met_unknown and (parked := park(connection, queue)):
+            logger.warning("parked unknown types", extra={"queue": queue, "types": dict(parked)})
+        return fetch(connection, queue, taken) if taken else ([], [])
+
+    def idle_for(self, connection: Connection, *, any_ready: bool) -> float:
+        """Seconds until something may be due or claimable, at most until the next poll. After claims that gave nothing
+        it looks again, so that it knows the next run time."""
+        if any_ready:
+            self._look(connection)
         limit = conf().idle_poll.total_seconds()
         now = self.clock.now()
         for name, head in self._heads.items():
@@ -89,15 +89,8 @@ class Intake:
     def _ready(self) -> list[str]:
         now = self.clock.now()
         ready = [name for name, head in self._heads.items() if head is not None and head <= now]
-        random.shuffle(ready)  # a worker of many queues must not starve the last
+        random.shuffle(ready)
         return ready
-
-    def _claim_queue(self, connection: Connection, name: str, size: int, free: int) -> list[Taken]:
-        claimer = self._claimers[name]
-        taken = claimer.claim(connection, size, free)
-        if claimer.met_unknown and (parked := park(connection, name)):
-            logger.warning("parked unknown types", extra={"queue": name, "types": dict(parked)})
-        return taken
 
     def _look(self, connection: Connection) -> None:
         self._looked = boottime()  # before the look: a forget() during it counts

@@ -12,6 +12,7 @@ from jobs.clock import boottime
 from jobs.conf import conf
 from jobs.leases import rescue
 from jobs.leases.rescue import BATCH
+from jobs.signals import attempts_settled
 
 Connection = psycopg.Connection[Any]
 
@@ -37,10 +38,11 @@ class Rescuer:
     def run_once(self, connection: Connection, now: datetime) -> int:
         if not self._watched(now):
             return 0
-        settled = rescue(connection)
-        for job_id, fate in settled.fates.items():
-            logger.warning("rescued", extra={"job": str(job_id), "fate": fate})
-        return len(settled.fates)
+        rescued = rescue(connection)
+        if rescued.batch:
+            logger.warning("rescued", extra={"jobs": len(rescued.fates)})
+            attempts_settled.send_robust(Rescuer, settled=rescued)
+        return len(rescued.batch)
 
     def interrupted(self) -> None:
         self._since = self._last = None

@@ -11,7 +11,7 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -34,9 +34,7 @@ INFRASTRUCTURE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.erro
 
 
 class Settler:
-    def __init__(
-        self, using: str, name: str, settled: Callable[[Sequence[Settlement], Settled], None]
-    ) -> None:
+    def __init__(self, using: str, name: str, settled: Callable[[Settled], None]) -> None:
         self.using, self.name = using, name
         self._settled = settled
         self._results: queue.SimpleQueue[Settlement | None] = queue.SimpleQueue()
@@ -93,7 +91,7 @@ class Settler:
             try:
                 if self._connection is None or self._connection.closed:
                     self._connection = db.connect(self.using, name=self.name)
-                self._settled(batch, settle(self._connection, batch))
+                self._settled(settle(self._connection, batch))
                 return
             except INFRASTRUCTURE as error:
                 logger.warning("results wait", extra={"results": len(batch), "error": str(error).strip()})

@@ -1,7 +1,7 @@
 """What a child is doing, in memory that its supervisor can read after the child was killed.
 
 An attempt counts only if its body may have started: the slot is written just before a body starts and cleared when its
-result is in the database. No lock: each field has one writer.
+result is in the database; in between it says that the body has ended, so that nobody blames it for a crash. No lock: each field has one writer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from uuid import UUID
 _HEADER = struct.Struct("=ddB")
 _SLOT = struct.Struct("=B16sd")
 _HEADER_SIZE = 64
-_FREE, _STARTED, _GUARDED = 0, 1, 2
+_FREE, _STARTED, _GUARDED, _ENDED = 0, 1, 2, 3
 
 NEVER = float("inf")
 
@@ -68,6 +68,10 @@ class Slots:
         )  # last: a torn record is never read as started
         return slot
 
+    def end(self, slot: int) -> None:
+        """The body has returned; its result is still to be written."""
+        self._memory[_HEADER_SIZE + slot * _SLOT.size] = _ENDED
+
     def clear(self, slot: int) -> None:
         self._memory[_HEADER_SIZE + slot * _SLOT.size] = _FREE
         self._free.append(slot)
@@ -98,8 +102,17 @@ class Slots:
         return bool(self._memory[16])
 
     def started(self) -> Iterator[Started]:
-        """Bodies that have started; ValueError when this was closed."""
-        for slot in range(self.count):
-            state, job_id, deadline = _SLOT.unpack_from(self._memory, _HEADER_SIZE + slot * _SLOT.size)
-            if state != _FREE:
+        """Bodies that run; ValueError when this was closed."""
+        for state, job_id, deadline in self._records():
+            if state in (_STARTED, _GUARDED):
                 yield Started(UUID(bytes=job_id), deadline, state == _GUARDED)
+
+    def ended(self) -> Iterator[UUID]:
+        """Jobs whose bodies have returned and whose results may not have been written."""
+        for state, job_id, _ in self._records():
+            if state == _ENDED:
+                yield UUID(bytes=job_id)
+
+    def _records(self) -> Iterator[tuple[int, bytes, float]]:
+        for slot in range(self.count):
+            yield _SLOT.unpack_from(self._memory, _HEADER_SIZE + slot * _SLOT.size)

@@ -9,14 +9,12 @@ from uuid import UUID
 import psycopg
 
 from dispatch.holdings import Holding, Holdings, Stop
+from dispatch.pace import AHEAD_SECONDS
 from jobs.clock import boottime
 from jobs.conf import conf
 from jobs.results import Cancelled, Held, Released, Result, Settlement
 
 Connection = psycopg.Connection[Any]
-
-BUFFER_SECONDS = 1.0
-"""How long a claim may wait for a thread; then another process may have one free."""
 
 _MINE = (
     "SELECT job_id, due_at, lease_token, process_id, job_type, attempt, max_attempts, crashes, cancel_requested "
@@ -51,7 +49,7 @@ class Watch:
         """Give back what has waited for a thread for too long, uncounted."""
         now = boottime()
         for holding in self.holdings.buffered():
-            if now - holding.claimed_at > BUFFER_SECONDS:
+            if now - holding.claimed_at > AHEAD_SECONDS:
                 self.take_back(holding, Released())
 
     def take_back(self, holding: Holding, result: Result) -> None:

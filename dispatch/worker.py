@@ -9,27 +9,26 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 
-from dispatch.bodies import UNMEASURED, Bodies
+from dispatch.bodies import Bodies
 from dispatch.holdings import Holdings
 from dispatch.intake import Intake
 from dispatch.settler import Settler
 from dispatch.slots import NEVER, Slots
 from dispatch.wakeup import Wakeup
-from dispatch.watch import BUFFER_SECONDS, Watch
+from dispatch.watch import Watch
 from jobs import db
 from jobs.clock import DatabaseClock, boottime
 from jobs.conf import conf
 from jobs.leases import ProcessExpired, PutBack, Settled
 from jobs.registry import registry
 from jobs.results import Released, Settlement, Snoozed
-from jobs.signals import attempt_settled
+from jobs.signals import attempts_settled
 
 Connection = psycopg.Connection[Any]
 
@@ -110,12 +109,17 @@ class Worker:
         """Watch, claim, and sleep until there is something to do."""
         connection = self._connect()
         self._check(connection)
-        size, free = self._room()
-        claimed = self._claim(connection, size, free) if size > 0 else False
-        if not claimed:
+        ready = self.intake.ready(connection)
+        claimed = [self._claim(connection, name, len(ready)) for name in ready]
+        if not any(claimed):
+            full = bool(ready) and all(
+                count is None for count in claimed
+            )  # a thread that becomes free wakes us
             idle = (
-                self.intake.idle_for() if size > 0 else conf().idle_poll.total_seconds()
-            )  # a free thread wakes us
+                conf().idle_poll.total_seconds()
+                if full
+                else self.intake.idle_for(connection, any_ready=bool(ready))
+            )
             if self.wakeup.wait(connection, min(idle, CHECK) if len(self.holdings) else idle):
                 self.intake.forget()
 
@@ -128,42 +132,43 @@ class Worker:
             self._checked = now
             self.watch.reconcile(connection)
 
-    def _room(self) -> tuple[int, int]:
-        """How many to claim, and how many threads are free for those that must start at once. Ahead of the free threads
-        only what will start within a second, by the measured mean."""
+    def _room(self, queue: str) -> int:
+        """How many entries of a queue to claim: what the free threads take, and ahead of them what will start within a
+        second."""
         if self.settings.suspects and len(self.holdings):
-            return (
-                0,
-                0,
-            )  # one at a time: what has ended but is not settled yet would be blamed for the next one's crash
-        free, mean = self.bodies.free, self.bodies.mean
-        ahead = 0
-        if not self.settings.suspects and mean < UNMEASURED:
-            ahead = int(min(self.settings.threads * BUFFER_SECONDS / max(mean, 1e-6), conf().claim_batch))
+            # One at a time: what has ended but is not settled yet would be blamed for the next one's crash.
+            return 0
+        most = conf().claim_batch
+        ahead = 0 if self.settings.suspects else self.bodies.pace.ahead(queue, self.settings.threads, most)
         if self.holdings.waiting > ahead // 2:
-            return 0, 0
-        size = min(conf().claim_batch, free + ahead, self.slots.count - len(self.holdings))
-        return max(0, size), max(0, free)
+            return 0
+        return max(0, min(most, self.bodies.free + ahead, self.slots.count - len(self.holdings)))
 
-    def _claim(self, connection: Connection, size: int, free: int) -> bool:
-        claims, missing = self.intake.claim(connection, size, free)
+    def _claim(self, connection: Connection, queue: str, rivals: int) -> int | None:
+        """Claim this queue's share of the room among `rivals` that have something due; None when there is no room."""
+        size = self._room(queue)
+        if size == 0:
+            return None
+        claims, missing = self.intake.claim(
+            connection, queue, max(1, size // rivals), max(0, self.bodies.free)
+        )
         for each in missing:
             logger.error("a claimed job has no row: run checkjobs", extra={"job": str(each.held.job_id)})
             self.settler.put(Settlement(each.held, Snoozed(MISSING_ROW_WAIT), None))
         for claim in claims:
             self.bodies.put(self.holdings.add(claim))
-        return bool(claims)
+        return len(claims)
 
-    def _on_settled(self, batch: Sequence[Settlement], settled: Settled) -> None:
+    def _on_settled(self, settled: Settled) -> None:
         """In the settler's thread, after the commit."""
         self._worked = boottime()
-        for settlement in batch:
+        for settlement in settled.batch:
             held = settlement.held
             holding = self.holdings.get(held.job_id)
             if holding is not None and holding.claim.held.lease_token == held.lease_token:
                 self.holdings.forget(holding)
                 self.intake.settled(holding.claim.queue, holding.claim.tenant_id)
-        attempt_settled.send_robust(Worker, batch=batch, settled=settled)
+        attempts_settled.send_robust(Worker, settled=settled)
         if any(isinstance(fate, PutBack) for fate in settled.fates.values()):
             self.intake.forget()  # it may be due again long before the next poll
         self.wakeup.set()

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import Any
 
 from django.dispatch import Signal, receiver
 
 from jobs.leases.settle import Ended, PutBack, Settled
-from jobs.results import Failed, Settlement
+from jobs.results import Failed
 from jobs.states import JobState
 
 logger = logging.getLogger(__name__)
 
-attempt_settled = Signal()
-"""After the commit of a batch: `batch` (a sequence of Settlement) and `settled` (Settled: fate by job id, and what was
-fenced). Sent from the settler's thread of a worker; receivers must be quick."""
+attempts_settled = Signal()
+"""After the commit of a batch: `settled` (Settled: the batch, fate by job id, and what was fenced). Sent from the
+settler's thread of a worker, by its supervisor and by the rescuer; receivers must be quick."""
 
 
-@receiver(attempt_settled)
-def log_settled(sender: Any, *, batch: Sequence[Settlement], settled: Settled, **kwargs: Any) -> None:
+@receiver(attempts_settled)
+def log_settled(sender: Any, *, settled: Settled, **kwargs: Any) -> None:
     """One line for each attempt that did not end well; a completed one is worth a line only for debugging."""
-    for settlement in batch:
+    for settlement in settled.batch:
         held = settlement.held
         fate = settled.fates.get(held.job_id)
         words = {"job": str(held.job_id), "type": held.job_type, "attempt": held.attempt}

@@ -14,7 +14,8 @@ TIMEOUT = 30
 
 
 def mail_settings(url: str) -> dict[str, Any]:
-    """Settings for `smtp+tls://user:password@host:587`, `consolemail://`, `filemail:///folder` and the like.
+    """Settings for `smtp+tls://user:password@host:587`, `consolemail://`, `filemail:////var/outbox` and the
+    like.
     NotConfigured for an address of another kind."""
     try:
         found: dict[str, Any] = environ.Env.email_url_config(url)

@@ -17,9 +17,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.defaults import permission_denied
 
 from jobs import operator
-from jobs.console import detail
+from jobs.console import detail, named
 from jobs.errors import SchedulerError
-from jobs.ids import due_of
 from jobs.text import storable
 
 if TYPE_CHECKING:
@@ -124,20 +123,12 @@ def _ask(
 
 def _read(texts: Sequence[str]) -> tuple[list[UUID], str]:
     """The ids, and what is wrong with them."""
-    ids = [job_id for text in texts if (job_id := _id(text)) is not None]
+    ids = [job_id for text in texts if (job_id := named.job_id(text)) is not None]
     if not texts or len(ids) < len(texts):
         return [], "No job was named." if not texts else "What was sent is not a list of job ids."
     if len(set(ids)) > operator.LIMIT:
         return [], f"{len(set(ids))} jobs were ticked; one command takes at most {operator.LIMIT}."
     return sorted(set(ids)), ""
-
-
-def _id(text: str) -> UUID | None:
-    try:
-        due_of(job_id := UUID(text))
-    except (ValueError, OverflowError):
-        return None
-    return job_id
 
 
 def _back(request: HttpRequest) -> str:

@@ -2,60 +2,30 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, ClassVar
 from urllib.parse import urlencode
-from uuid import UUID
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
-from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
+from jobs.console.fields import IdField, Place, as_text, moment, word
 from jobs.console.window import MAX, Window, days, last_hour
-from jobs.ids import due_of
 from jobs.models import Tenant
 from jobs.states import JobState
 
-_AT = "%Y-%m-%dT%H:%M"
 _YEARS = range(2000, 2200)
 NOT_OURS = ("_changelist_filters", "_popup", "_to_field", "e")
-
-
-def _time(label: str) -> forms.DateTimeField:
-    widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format=_AT)
-    return forms.DateTimeField(label=label, required=False, widget=widget)
-
-
-def _text(moment: datetime) -> str:
-    return timezone.localtime(moment).strftime(_AT)
-
-
-def _word(label: str, limit: int = 100) -> forms.CharField:
-    return forms.CharField(label=label, required=False, max_length=limit)
-
-
-class IdField(forms.UUIDField):
-    default_error_messages = {"invalid": "This is no job id."}
-
-    def to_python(self, value: Any) -> Any:
-        found: Any = super().to_python(value)
-        try:
-            if found:
-                due_of(found)
-        except OverflowError:
-            raise ValidationError(self.error_messages["invalid"], code="invalid") from None
-        return found
 
 
 class Filter(forms.Form):
     """Defaults stand in for what the address does not say."""
 
-    since = _time("From")
-    until = _time("Until")
-    tenant = _word("Tenant")
-    job_type = _word("Type")
+    since = moment("From")
+    until = moment("Until")
+    tenant = word("Tenant")
+    job_type = word("Type")
 
     default: ClassVar[tuple[int, int]] = (-1, 1)
     cursors: ClassVar[tuple[str, ...]] = ("after", "before")
@@ -68,7 +38,7 @@ class Filter(forms.Form):
 
     def __init__(self, asked: QueryDict) -> None:
         window = days(*self.default)
-        data = {"since": _text(window.start), "until": _text(window.end)}
+        data = {"since": as_text(window.start), "until": as_text(window.end)}
         super().__init__(data | {name: value for name, value in asked.items() if value})
         self.unknown = sorted(set(asked) - set(self.fields) - set(NOT_OURS))
 
@@ -111,7 +81,7 @@ class Filter(forms.Form):
         }
         windows = {"last hour": last_hour(), **{label: days(*span) for label, span in self.spans.items()}}
         return [
-            (label, "?" + urlencode(words | {"since": _text(window.start), "until": _text(window.end)}))
+            (label, "?" + urlencode(words | {"since": as_text(window.start), "until": as_text(window.end)}))
             for label, window in windows.items()
         ]
 
@@ -120,7 +90,7 @@ class JobFilter(Filter):
     """By due time."""
 
     state = forms.ChoiceField(required=False, choices=[("", "any"), *((s.value, s.value) for s in JobState)])
-    group = _word("Group")
+    group = word("Group")
     id = IdField(label="Job id", required=False)
     after = IdField(required=False)
     before = IdField(required=False)
@@ -129,27 +99,11 @@ class JobFilter(Filter):
     field_order = ["since", "until", "state", "job_type", "tenant", "group", "id"]
 
 
-class Place(forms.CharField):
-    """`time~id`: a place in a list by end."""
-
-    def clean(self, value: Any) -> tuple[datetime, UUID] | None:
-        text, _, tail = str(super().clean(value) or "").partition("~")
-        if not text:
-            return None
-        try:
-            moment = parse_datetime(text)
-            if moment is None or moment.tzinfo is None:
-                raise ValueError(text)
-            return moment, UUID(tail)
-        except ValueError:
-            raise ValidationError("This is no place in the list.") from None
-
-
 class FailedFilter(Filter):
     """By the time of the failure; the due days that are looked at are a window of their own."""
 
-    fingerprint = _word("Fingerprint", 16)
-    due_since = _time("Due since")
+    fingerprint = word("Fingerprint", 16)
+    due_since = moment("Due since")
     after = Place(required=False)
     before = Place(required=False)
 

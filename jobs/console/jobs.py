@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -13,11 +12,9 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
-from jobs.conf import conf
-from jobs.console import commands, detail, show
+from jobs.console import commands, detail, named, show
 from jobs.console.base import ReadOnly
 from jobs.console.changelist import JobList, KeysetList
-from jobs.ids import due_of
 from jobs.models import Job
 from jobs.operator import COMMANDS
 from jobs.querysets import JobQuerySet
@@ -76,7 +73,7 @@ class JobAdmin(ReadOnly):
             # Django would only say that there is no such action; a denied attempt is recorded.
             if refusal := commands.refusal(request, verb, request.POST.getlist(ACTION_CHECKBOX_NAME)):
                 return refusal
-        elif job_id := _uuid(request.GET.get("id", "")):
+        elif job_id := named.job_id(request.GET.get("id", "")):
             return HttpResponseRedirect(reverse("admin:jobs_job_change", args=[job_id]))
         return super().changelist_view(
             request, {"title": self.title, "is_failed": False, **(extra_context or {})}
@@ -91,10 +88,10 @@ class JobAdmin(ReadOnly):
 
     def detail(self, request: HttpRequest, object_id: str, *, reveal: bool = False) -> HttpResponse:
         """The page of one job, with the values of its payload if `reveal`."""
-        job_id = _uuid(object_id)
+        job_id = named.job_id(object_id)
         job = detail.find(job_id) if job_id else None
         if job is None:
-            self.message_user(request, _missing(object_id, job_id), messages.WARNING)
+            self.message_user(request, named.missing(object_id), messages.WARNING)
             return HttpResponseRedirect(reverse("admin:jobs_job_changelist"))
         context = self.admin_site.each_context(request) | detail.context(request, job, reveal=reveal)
         request.current_app = self.admin_site.name
@@ -145,19 +142,3 @@ def _verb(request: HttpRequest) -> str | None:
     """The verb behind the action that a posted change list names."""
     names = {f"{verb}_selected": verb for verb in COMMANDS}
     return next((names[name] for name in request.POST.getlist("action") if name in names), None)
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        job_id = UUID(text.strip())
-        due_of(job_id)
-    except (ValueError, OverflowError):
-        return None
-    return job_id
-
-
-def _missing(asked: str, job_id: UUID | None) -> str:
-    if job_id is None:
-        return f"“{show.visible(asked)[:60]}” is no job id."
-    due_at, kept = due_of(job_id), conf().retention.days
-    return f"There is no job {job_id}. By its id it was due {due_at:%Y-%m-%d %H:%M:%S UTC}; jobs are kept {kept} days."

@@ -6,10 +6,11 @@ from jobs.leases.claim import Claimer, ProcessExpired, Taken
 from jobs.leases.fetch import fetch
 from jobs.leases.park import park, unpark
 from jobs.leases.process import end, register, renew
-from jobs.leases.rescue import rescue, rescue_process
+from jobs.leases.rescue import Autopsy, rescue, rescue_process
 from jobs.leases.settle import Ended, Fate, PutBack, Settled, fate_of, settle
 
 __all__ = [
+    "Autopsy",
     "Claimer",
     "Ended",
     "Fate",

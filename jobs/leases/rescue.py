@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from datetime import timedelta
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -30,27 +30,35 @@ def rescue(connection: Connection, limit: int = BATCH) -> Settled:
 
     def judge(held: Held) -> Result:
         if held.attempt >= held.max_attempts or held.crashes >= SUSPECT:
-            return _failed(held, error)
+            return _failed(held, error, crashed=True)
         return Released(crashed=True)
 
     return _settle_found(connection, "orphans", {"limit": limit}, judge)
 
 
-def rescue_process(
-    connection: Connection,
-    process_id: int,
-    started: Collection[UUID],
-    error: ErrorText,
-    *,
-    late: Collection[UUID] = (),
-) -> Settled:
-    """What a dead child held, by its supervisor, who knows which jobs had `started`. When it was
-    killed for the `late` ones, only those are counted; the others are released."""
-    guilty = set(late) or set(started)
+@dataclass(frozen=True, kw_only=True)
+class Autopsy:
+    """What a dead process was doing, by job, and what it is said to have died of."""
+
+    error: ErrorText
+    guilty: frozenset[UUID] = frozenset()
+    """Bodies to blame: counted, with one crash more unless `crashed` is False."""
+    ended: frozenset[UUID] = frozenset()
+    """Bodies that had returned, their results unwritten: counted, not blamed."""
+    crashed: bool = True
+
+
+def rescue_process(connection: Connection, process_id: int, autopsy: Autopsy) -> Settled:
+    """Up to 500 of what a dead child held, by its supervisor, who knows. The rest of its claims is released."""
+    unwritten = ErrorText(
+        "WorkerCrashed", "the process ended before this result was written", "", "unwritten"
+    )
 
     def judge(held: Held) -> Result:
-        if held.job_id in guilty:
-            return _failed(held, error, crashed=not late)
+        if held.job_id in autopsy.guilty:
+            return _failed(held, autopsy.error, crashed=autopsy.crashed)
+        if held.job_id in autopsy.ended:
+            return _failed(held, unwritten, crashed=False)
         return Released()
 
     return _settle_found(connection, "claims_of", {"process_id": process_id, "limit": BATCH}, judge)
@@ -61,14 +69,11 @@ def _settle_found(
 ) -> Settled:
     with connection.transaction():
         rows = connection.execute(load(statement), values).fetchall()
-        holdings = [
-            Held(job_id, due_at, token, process_id, kind, attempt, most, crashes)
-            for job_id, due_at, token, process_id, kind, attempt, most, crashes in rows
-        ]
-        return settle(connection, [Settlement(held, judge(held), None) for held in holdings])
+        batch = [Settlement(held, judge(held), None) for held in (Held(*row) for row in rows)]
+        return settle(connection, batch)
 
 
-def _failed(held: Held, error: ErrorText, *, crashed: bool = True) -> Failed:
+def _failed(held: Held, error: ErrorText, *, crashed: bool) -> Failed:
     known = registry.get(held.job_type)
     backoff = known.backoff if known else default_backoff()
-    return Failed(error, after=backoff.delay(held.attempt) or timedelta(), crashed=crashed)
+    return Failed(error, after=backoff.delay(held.attempt), crashed=crashed)

@@ -52,6 +52,7 @@ Fate = Ended | PutBack
 class Settled:
     """What was written: job id -> fate; `fenced`: what had been taken over by another process, so nothing was."""
 
+    batch: Sequence[Settlement] = ()
     fates: dict[UUID, Fate] = field(default_factory=dict)
     fenced: set[UUID] = field(default_factory=set)
 
@@ -59,7 +60,7 @@ class Settled:
 def settle(connection: Connection, settlements: Iterable[Settlement]) -> Settled:
     """Write all of these in one transaction. Errors of the database leave nothing written; try again."""
     batch = sorted(settlements, key=lambda s: s.held.job_id)
-    settled = Settled()
+    settled = Settled(batch)
     if not batch:
         return settled
     with connection.transaction():

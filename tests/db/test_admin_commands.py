@@ -15,13 +15,11 @@ from tests.db.test_admin_tools import (
     FAILED,
     JOBS,
     audit,
-    client_of,
     command,
     messages_of,
     naming,
     operator_with,
     page_of,
-    user_with,
 )
 from tests.factories import Connection, job_in, schedule
 
@@ -124,26 +122,6 @@ def test_without_the_permission_it_is_refused_recorded_and_not_offered(connectio
     assert client.post(command("cancel"), naming(job, confirmed="1")).status_code == 403
     assert [action.skipped for action in OperatorAction.objects.all()] == [{"denied": 1}] * 3
     assert job.state == JobState.QUEUED
-
-
-@pytest.mark.parametrize("verb", ["retry", "cancel", "reveal"])
-def test_get_changes_nothing(admin_client: Client, connection: Connection, verb: str) -> None:
-    job = job_in(JobState.FAILED, connection)
-    assert admin_client.get(command(verb), naming(job, confirmed="1")).status_code == 405
-    assert (job.state, audit()) == (JobState.FAILED, [])
-
-
-def test_a_post_without_token_changes_nothing(connection: Connection) -> None:
-    user, job = user_with("view_job", "cancel_job"), job_in(JobState.QUEUED, connection)
-    client = client_of(user, enforce_csrf_checks=True)
-    assert client.post(command("cancel"), naming(job, confirmed="1")).status_code == 403
-    assert (job.state, audit()) == (JobState.QUEUED, [])
-
-
-@pytest.mark.parametrize("place", ["https://evil.example/", "//evil.example/", "javascript:alert(1)", ""])
-def test_nobody_is_led_away(admin_client: Client, place: str) -> None:
-    response = admin_client.post(command("cancel"), naming(schedule(), confirmed="1", next=place))
-    assert response["Location"] == JOBS
 
 
 def test_a_job_that_is_gone_is_named_before_and_counted_after(admin_client: Client) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib import admin
 from django.test import Client
-from django.urls import URLPattern, reverse
+from django.urls import reverse
 
 from jobs.models import CronDefinition, Job, OperatorAction, Process, Queue, Tenant
 from tests.db.test_admin_tools import MODELS, VIEW, operator_with, user_with
@@ -24,8 +24,8 @@ def addresses() -> list[tuple[str, str, dict[str, Any]]]:
     found = []
     for model in OURS:
         for pattern in admin.site._registry[model].get_urls():
-            if isinstance(pattern, URLPattern) and pattern.name:
-                wanted = {name: None for name in pattern.pattern.converters}
+            if pattern.name:
+                wanted = dict.fromkeys(pattern.pattern.converters)
                 found.append((str(model._meta.model_name), pattern.name, wanted))
     return found
 

@@ -101,7 +101,7 @@ def test_a_later_page_visits_only_the_days_that_are_left(operator: Client) -> No
     assert days_of(leaves_visited(sql)) <= day_names(-1, 0)
 
 
-def test_failed_jobs_are_found_by_the_partial_index_of_the_due_days_looked_at(operator: Client) -> None:
+def test_failed_jobs_are_looked_for_in_the_due_days_that_the_page_names(operator: Client) -> None:
     (sql,) = [sql for sql in statements(operator, FAILED) if '"jobs_job"' in sql]
     leaves = leaves_visited(sql)
     assert days_of(leaves) <= day_names(-8, 0)

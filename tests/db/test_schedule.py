@@ -161,7 +161,9 @@ def test_async_code_has_a_twin() -> None:
     assert Job.objects.get(pk=job.pk).priority == 2
 
 
-def test_the_fast_path_is_one_statement(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_the_fast_path_is_one_statement(
+    steady_clock: None, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     schedule()
     with django_assert_num_queries(1):
         schedule()

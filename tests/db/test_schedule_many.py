@@ -120,6 +120,7 @@ def test_it_is_rolled_back_with_the_caller() -> None:
 
 
 def test_five_thousand_over_several_days_are_a_handful_of_statements(
+    steady_clock: None,
     django_assert_max_num_queries: DjangoAssertNumQueries,
 ) -> None:
     jobs = [new({"value": n}, delay=HOUR * (n % 100), priority=n % 5) for n in range(5000)]
@@ -131,7 +132,9 @@ def test_five_thousand_over_several_days_are_a_handful_of_statements(
     assert QueueEntry.objects.count() == 51
 
 
-def test_nothing_asked_is_nothing_done(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+def test_nothing_asked_is_nothing_done(
+    steady_clock: None, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
     schedule()
     with django_assert_num_queries(0):
         assert Job.objects.schedule_many([]) == []

@@ -15,7 +15,7 @@ from jobs import checks, partitions
 from jobs.leases import settle
 from jobs.registry import job_type, registry
 from jobs.results import Completed, Held, Result, Settlement, Snoozed
-from jobs.signals import attempt_settled
+from jobs.signals import attempts_settled
 from tests.factories import claim, failed, process, schedule
 
 Connection = psycopg.Connection[Any]
@@ -31,7 +31,7 @@ def lines(
     """What is logged of a batch that is settled."""
     batch = [Settlement(mine, result, None) for mine, result in results]
     caplog.set_level(logging.DEBUG, "jobs.signals")
-    attempt_settled.send(sender=None, batch=batch, settled=settle(here, batch))
+    attempts_settled.send(sender=None, settled=settle(here, batch))
     return [(record.levelname, record.getMessage(), record.__dict__["job"]) for record in caplog.records]
 
 

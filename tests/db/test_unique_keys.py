@@ -108,7 +108,7 @@ def test_a_held_key_leaves_the_callers_transaction_usable(here: Connection) -> N
 
 
 def test_a_held_key_costs_no_more_than_four_statements(
-    here: Connection, django_assert_num_queries: DjangoAssertNumQueries
+    here: Connection, steady_clock: None, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     schedule(unique_key="k")
     with django_assert_num_queries(4):

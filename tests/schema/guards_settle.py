@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import psycopg
 
-from jobs.leases import rescue, rescue_process, settle
+from jobs.leases import Autopsy, rescue, rescue_process, settle
 from jobs.models import Outcome, QueueEntry, UniqueKey
 from jobs.results import Completed, Failed, Released, Settlement
 from tests.factories import ERROR, claim, finish, process, schedule
@@ -63,7 +63,7 @@ def what_a_deleted_process_held_is_rescued(here: Connection) -> None:
 
 def a_supervisor_rescues_its_own_alone(here: Connection) -> None:
     claim(here, schedule(), process(here))
-    assert not rescue_process(here, process(here), (), ERROR).fates
+    assert not rescue_process(here, process(here), Autopsy(error=ERROR)).fates
 
 
 def a_crash_is_counted(here: Connection) -> None:

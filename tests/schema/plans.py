@@ -12,7 +12,7 @@ from dispatch.dispatcher import Dispatcher
 from dispatch.ticker import Ticker
 from jobs import verbs
 from jobs.clock import DatabaseClock
-from jobs.leases import Claimer, Taken, end, fetch, park, rescue, rescue_process, settle, unpark
+from jobs.leases import Autopsy, Claimer, Taken, end, fetch, park, rescue, rescue_process, settle, unpark
 from jobs.models import Queue, Tenant
 from jobs.registry import registry
 from jobs.results import Completed, Released, Result, Settlement, Snoozed
@@ -60,6 +60,7 @@ def _claim(recorder: Recorder) -> list[Taken]:
     Tenant.objects.filter(slug__in=["t01", "t03"]).update(max_running=10)
     Queue.objects.create(name="q1", max_running=NUMBER)
     limited = Claimer("q1", mine, registry.names())
+    limited._after = 0
     assert len(limited.claim(connection, NUMBER, NUMBER)) > NUMBER / 2
     recorder.execute(load("next_run"), {"queues": ["q0", "q1", "none"]}).fetchall()
     assert len(taken) == NUMBER
@@ -87,7 +88,7 @@ def _rescue(recorder: Recorder) -> None:
     one, two = process(recorder.connection), process(recorder.connection)
     for each in (one, two):
         assert Claimer("q0", each, registry.names()).claim(recorder.connection, NUMBER, NUMBER)
-    rescue_process(connection, one, (), ERROR)
+    rescue_process(connection, one, Autopsy(error=ERROR))
     end(recorder.connection, [two])
     assert rescue(connection).fates
 
@@ -113,10 +114,11 @@ def _operate(recorder: Recorder) -> None:
 
 
 def _ids(connection: psycopg.Connection[Any], table: str, where: str) -> list[UUID]:
-    """A hundred jobs of three days."""
+    """A hundred jobs of the day that has most."""
     rows = connection.execute(
-        f"SELECT job_id FROM jobs_{table} WHERE {where} AND due_at > now() - interval '2 days' "
-        f"AND due_at < now() + interval '1 day' LIMIT {NUMBER}"
+        f"WITH found AS (SELECT job_id, (due_at AT TIME ZONE 'UTC')::date AS day FROM jobs_{table} WHERE {where}), "
+        "most AS (SELECT day FROM found GROUP BY day ORDER BY count(*) DESC LIMIT 1) "
+        f"SELECT job_id FROM found JOIN most USING (day) LIMIT {NUMBER}"
     )
     return [job_id for (job_id,) in rows.fetchall()]
 

@@ -78,7 +78,7 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
     "retry": [
         ("      AND state IN ('failed', 'cancelled')", guards_verbs.a_completed_job_is_not_retried),
         ("gone.attempt + ", guards_verbs.attempt_numbers_never_repeat),
-        ("job.due_at, clock_timestamp()", guards_verbs.a_retried_job_does_not_run_early),
+        ("gone.due_at, clock_timestamp()", guards_verbs.a_retried_job_does_not_run_early),
     ],
     "reschedule_entries": [(" AND lease_token IS NULL", guards_verbs.a_running_job_is_not_rescheduled)],
     "dispatch": [
@@ -115,7 +115,7 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
 }
 REPLACED = {
     "due_at, clock_timestamp()": "clock_timestamp()",
-    "job.due_at, clock_timestamp()": "clock_timestamp()",
+    "gone.due_at, clock_timestamp()": "clock_timestamp()",
     "count(*) FROM jobs_queueentry": "0 * count(*) FROM jobs_queueentry",
 }
 """What cannot simply be removed."""

@@ -1,0 +1,27 @@
+"""How long bodies take, measured by job type: what will start within a second may be claimed ahead."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+AHEAD_SECONDS = 1.0
+"""How much work may wait in a worker's buffer."""
+WEIGHT = 0.2
+"""Of the newest body in the mean of its type."""
+
+
+class Pace:
+    """Written by body threads, read by the one that claims; a lost update only blurs a mean."""
+
+    def __init__(self) -> None:
+        self._means: dict[str, dict[str, float]] = defaultdict(dict)
+
+    def note(self, queue: str, job_type: str, seconds: float) -> None:
+        means = self._means[queue]
+        means[job_type] = means.get(job_type, AHEAD_SECONDS) * (1 - WEIGHT) + seconds * WEIGHT
+
+    def ahead(self, queue: str, threads: int, most: int) -> int:
+        """How many entries of a queue will start within a second on `threads` threads, up to `most`. By its slowest
+        type, as nobody knows which come next; none before any has been measured."""
+        slowest = max(list(self._means[queue].values()), default=AHEAD_SECONDS)
+        return 0 if slowest >= AHEAD_SECONDS else min(most, int(threads * AHEAD_SECONDS / max(slowest, 1e-6)))

@@ -1,0 +1,47 @@
+"""GET, forged posts, foreign addresses and slow searches do no harm."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from jobs.console import guard
+from jobs.states import JobState
+from tests.db.test_admin_tools import JOBS, audit, client_of, command, naming, user_with
+from tests.factories import Connection, job_in, schedule
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("verb", ["retry", "cancel", "reveal"])
+def test_get_changes_nothing(admin_client: Client, connection: Connection, verb: str) -> None:
+    job = job_in(JobState.FAILED, connection)
+    assert admin_client.get(command(verb), naming(job, confirmed="1")).status_code == 405
+    assert (job.state, audit()) == (JobState.FAILED, [])
+
+
+def test_a_post_without_token_changes_nothing(connection: Connection) -> None:
+    user, job = user_with("view_job", "cancel_job"), job_in(JobState.QUEUED, connection)
+    client = client_of(user, enforce_csrf_checks=True)
+    assert client.post(command("cancel"), naming(job, confirmed="1")).status_code == 403
+    assert (job.state, audit()) == (JobState.QUEUED, [])
+
+
+@pytest.mark.parametrize("place", ["https://evil.example/", "//evil.example/", "javascript:alert(1)", ""])
+def test_nobody_is_led_away(admin_client: Client, place: str) -> None:
+    response = admin_client.post(command("cancel"), naming(schedule(), confirmed="1", next=place))
+    assert response["Location"] == JOBS
+
+
+def test_a_search_that_takes_too_long_is_stopped_and_keeps_its_words(
+    admin_client: Client, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule()
+    monkeypatch.setattr(guard, "PATIENCE", "50ms")
+    with connection.transaction():
+        connection.execute("LOCK TABLE jobs_job IN ACCESS EXCLUSIVE MODE")
+        response = admin_client.get(JOBS, {"job_type": "test.noop"})
+    assert response.status_code == 200
+    assert "was stopped" in response.text
+    assert response.context["cl"].form["job_type"].value() == "test.noop"
+    assert len(admin_client.get(JOBS).context["cl"].result_list) == 1

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+
+from dispatch.holdings import Holdings, Stop
+from dispatch.slots import NEVER, Slots
+from jobs.ids import new_id
+from jobs.results import Claim, Held
+
+NOW = datetime(2026, 12, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def holdings() -> Holdings:
+    return Holdings(Slots.create(4))
+
+
+def claim_of(job_id: object = None) -> Claim:
+    held = Held(job_id or new_id(NOW), NOW, uuid4(), 1, "test.noop", 1, 20, 0)  # type: ignore[arg-type]
+    return Claim(held, 1, "acme", "test.noop", 0, None, False, {})
+
+
+def test_only_one_caller_may_start_or_give_back_a_claim(holdings: Holdings) -> None:
+    holding = holdings.add(claim_of())
+    assert holdings.leave_buffer(holding)
+    assert not holdings.leave_buffer(holding)
+    assert len(holdings) == 1
+
+
+def test_an_old_claim_that_is_passed_over_leaves_the_new_one_of_the_same_job_alone(
+    holdings: Holdings,
+) -> None:
+    old = holdings.add(claim_of())
+    assert holdings.leave_buffer(old)
+    new = holdings.add(claim_of(old.claim.held.job_id))
+    assert not holdings.leave_buffer(old)
+    assert holdings.leave_buffer(new)
+    holdings.forget(old)
+    assert holdings.get(new.claim.held.job_id) is new
+
+
+def test_the_first_reason_to_stop_stays_but_a_lost_lease_replaces_it(holdings: Holdings) -> None:
+    holding = holdings.add(claim_of())
+    holding.stop(Stop.TIMEOUT)
+    holding.stop(Stop.CANCEL)
+    assert holding.reason is Stop.TIMEOUT
+    holding.stop(Stop.LOST)
+    assert holding.reason is Stop.LOST
+    assert holding.context.cancelled
+
+
+def test_a_slot_says_started_then_ended_then_nothing(holdings: Holdings) -> None:
+    slots, job_id = holdings.slots, new_id(NOW)
+    slot = slots.start(job_id, NEVER, guarded=True)
+    assert [(each.job_id, each.guarded) for each in slots.started()] == [(job_id, True)]
+    slots.end(slot)
+    assert list(slots.started()) == []
+    assert list(slots.ended()) == [job_id]
+    slots.clear(slot)
+    assert list(slots.ended()) == []
+
+
+def test_a_slot_is_seen_through_another_mapping_of_the_same_memory(holdings: Holdings) -> None:
+    supervisor = Slots(holdings.slots.fd, holdings.slots.count)
+    job_id = new_id(NOW)
+    holdings.slots.start(job_id, 12.5, guarded=False)
+    assert [(each.job_id, each.deadline) for each in supervisor.started()] == [(job_id, 12.5)]
+    supervisor.renewed(3.0)
+    supervisor.stop_claiming()
+    assert (holdings.slots.renewed_at, holdings.slots.stopping) == (3.0, True)
