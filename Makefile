@@ -10,7 +10,7 @@ SUITE := -m "not bench and not postgres15"
 ON_15 := $(wildcard tests/db tests/schema tests/concurrency)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo run stop test test-extra check fix
+.PHONY: help venv demo run stop test test-extra check fix bench
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -44,6 +44,9 @@ check: $(READY) ## lint, format, types, layers, migrations
 	$(PY) -m mypy
 	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	$(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
+
+bench: $(READY) ## how fast 50,000 jobs due at one instant are drained, beside a bare loop
+	$(PY) -m tests.bench.drain $(ARGS)
 
 fix: $(READY) ## repair what lint and format can repair
 	$(PY) -m ruff check --fix .

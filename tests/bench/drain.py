@@ -46,11 +46,11 @@ def main() -> int:
     server = os.environ.get("DATABASE_URL", "").strip() or embedded.ensure()
     os.environ["DATABASE_URL"] = server
     from tests.demo.database import new_name, scratch
-    from tests.demo.environment import _with_database
+    from tests.demo.environment import with_database
 
     home, name = env.database("DATABASE_URL")["NAME"], new_name()
     os.environ.update(
-        DATABASE_URL=_with_database(server, name),
+        DATABASE_URL=with_database(server, name),
         DJANGO_SETTINGS_MODULE="scheduler_project.settings",
         SCHEDULER_APPS="tests.handlers",
         SECRET_KEY=secrets.token_urlsafe(50),
@@ -72,8 +72,8 @@ def floor(count: int) -> dict[str, Any]:
 
     with db.connect() as connection:
         create, _, insert = _FLOOR_TABLE.rpartition("; ")
-        connection.execute(create)  # type: ignore[call-overload]
-        connection.execute(insert, [count])  # type: ignore[call-overload]
+        connection.execute(create)
+        connection.execute(insert, [count])
 
     def work() -> None:
         with db.connect() as mine:
@@ -110,7 +110,7 @@ def drain(count: int) -> dict[str, Any]:
                 for n in range(count)
             )
             scheduled = time.monotonic() - begun
-            due_at = ids and Job.objects.get(pk=ids[0][0]).due_at
+            due_at = Job.objects.get(pk=ids[0][0]).due_at
             _until(
                 connection,
                 "SELECT NOT EXISTS (SELECT FROM jobs_timer) AND NOT EXISTS (SELECT FROM jobs_queueentry)",

@@ -38,7 +38,7 @@ def enter(server: str, database: str, folder: Path) -> None:
     os.environ.update({f"SCHEDULER_{name}": str(value) for name, value in {**_SHORT, **_HANDLERS}.items()})
     os.environ.update(
         DJANGO_SETTINGS_MODULE="scheduler_project.settings",
-        DATABASE_URL=_with_database(server, database),
+        DATABASE_URL=with_database(server, database),
         SECRET_KEY=secrets.token_urlsafe(50),
         ALLOWED_HOSTS="localhost",
         SECURE_SSL_REDIRECT="0",
@@ -50,6 +50,6 @@ def enter(server: str, database: str, folder: Path) -> None:
     )
 
 
-def _with_database(url: str, name: str) -> str:
+def with_database(url: str, name: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}/{name}" + (f"?{parts.query}" if parts.query else "")

@@ -46,9 +46,9 @@ def test_the_first_reason_to_stop_stays_but_a_lost_lease_replaces_it(holdings: H
     holding = holdings.add(claim_of())
     holding.stop(Stop.TIMEOUT)
     holding.stop(Stop.CANCEL)
-    assert holding.reason is Stop.TIMEOUT
+    assert str(holding.reason) == "Stop.TIMEOUT"
     holding.stop(Stop.LOST)
-    assert holding.reason is Stop.LOST
+    assert str(holding.reason) == "Stop.LOST"
     assert holding.context.cancelled
 
 
