@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db import connections
 
 from jobs import clock
-from jobs.ids import due_of
+from jobs.ids import dues_of
 from jobs.partitions import PARENTS, bounds, day_of, maintenance, read_days
 from jobs.partitions.expire import expired_before
 from jobs.sql import load
@@ -106,6 +106,6 @@ def _keys(cursor: Any) -> set[UUID]:
         return set()
     cursor.execute(
         "SELECT job_id FROM jobs_timer WHERE job_id = ANY(%s) AND due_at = ANY(%s)",
-        [list(held), sorted({due_of(job_id) for job_id in held})],
+        [list(held), dues_of(held)],
     )
     return held - {job_id for (job_id,) in cursor.fetchall()}

@@ -547,7 +547,11 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="jobs_queueentry_leased",
-                    )
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("priority__gte", -100), ("priority__lte", 100)),
+                        name="jobs_queueentry_priority",
+                    ),
                 ],
             },
         ),

@@ -79,6 +79,10 @@ class QueueEntry(models.Model):
                 | Q(lease_token__isnull=False, process_id__isnull=False),
                 name="jobs_queueentry_leased",
             ),
+            # A claim hops over the priorities of one tenant within its bound.
+            models.CheckConstraint(
+                condition=Q(priority__gte=-100, priority__lte=100), name="jobs_queueentry_priority"
+            ),
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(

@@ -40,7 +40,7 @@ def old(connection: Connection, settings: Any, monkeypatch: pytest.MonkeyPatch) 
 def drop(connection: Connection, day: date) -> None:
     connections["default"].close()
     for parent in partitions.PARENTS:
-        connection.execute(f'DROP TABLE IF EXISTS "{parent}__{day:%Y_%m_%d}"')  # type: ignore[arg-type]
+        connection.execute(f'DROP TABLE IF EXISTS "{parent}__{day:%Y_%m_%d}"')
 
 
 def later(day: date) -> datetime:

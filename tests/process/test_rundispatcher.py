@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.db import connections
@@ -22,7 +23,7 @@ AHEAD = timedelta(seconds=5)
 """The look-ahead: what is due later has a timer."""
 
 
-def come_due(jobs: int) -> set[object]:
+def come_due(jobs: int) -> set[UUID]:
     """So many timers whose time is now: as if their dispatchers had been away meanwhile."""
     later = clock.now() + 2 * AHEAD
     ids = {

@@ -6,6 +6,7 @@ import os
 import signal
 from datetime import timedelta
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -123,7 +124,7 @@ def test_cl_01_children_of_a_killed_supervisor_die_with_it_and_their_jobs_come_b
     wait_until(lambda: not any(is_alive(pid) for pid in children), what="the end of the children")
     commands.worker(threads=5)
     gate.touch()
-    saved: set[object] = set()
+    saved: set[UUID] = set()
 
     def all_ended() -> bool:
         saved.update(rescue(connection).fates)  # within a lease, as nobody renews it
