@@ -101,6 +101,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-id"],
+                "default_permissions": ("view",),
             },
         ),
         migrations.CreateModel(
@@ -145,6 +146,7 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name_plural": "processes",
                 "ordering": ["-id"],
+                "default_permissions": ("view",),
                 "indexes": [
                     models.Index(
                         condition=models.Q(("ended_at__isnull", True)),
@@ -254,7 +256,11 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "permissions": (("retry_job", "Can retry jobs"), ("cancel_job", "Can cancel jobs")),
+                "permissions": (
+                    ("retry_job", "Can retry jobs"),
+                    ("cancel_job", "Can cancel jobs"),
+                    ("reveal_payload", "Can see the values in payloads and results"),
+                ),
                 "default_permissions": ("view",),
             },
         ),

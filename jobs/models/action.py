@@ -23,6 +23,7 @@ class OperatorAction(models.Model):
     skipped = models.JSONField(default=dict)
 
     class Meta:
+        default_permissions = ("view",)
         ordering: ClassVar[list[str]] = ["-id"]
 
     def __str__(self) -> str:

@@ -61,7 +61,11 @@ class Job(models.Model):
 
     class Meta:
         default_permissions = ("view",)
-        permissions = (("retry_job", "Can retry jobs"), ("cancel_job", "Can cancel jobs"))
+        permissions = (
+            ("retry_job", "Can retry jobs"),
+            ("cancel_job", "Can cancel jobs"),
+            ("reveal_payload", "Can see the values in payloads and results"),
+        )
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["tenant", "due_at"], name="jobs_job_tenant"),
             models.Index(fields=["job_type", "due_at"], name="jobs_job_type"),

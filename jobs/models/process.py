@@ -30,6 +30,7 @@ class Process(models.Model):
     ended_at = models.DateTimeField(null=True)
 
     class Meta:
+        default_permissions = ("view",)
         verbose_name_plural = "processes"
         ordering: ClassVar[list[str]] = ["-id"]
         indexes: ClassVar[list[models.Index]] = [
