@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -81,6 +82,13 @@ class LifeCycle(RuleBasedStateMachine):
         return next(live, None)
 
     # schedule, dispatch, claim
+
+    @initialize()
+    def begin(self) -> None:
+        """Something of each kind from the start, two of them running."""
+        for when in ("now", "now", "now", "later", "old"):
+            self.schedule(when=when, attempts=2, key=None)
+        self.claim(n=0, size=2, suspects=False)
 
     @rule(
         when=st.sampled_from(["now", "later", "old"]),
