@@ -4,8 +4,11 @@ PYTHON ?= python3
 VENV ?= .venv
 PY ?= $(VENV)/bin/python
 ARGS ?=
+# Test processes side by side; a file's tests stay together, as they share what is dear to set up.
+WORKERS ?= 2
 
 READY := $(if $(filter $(VENV)/bin/python,$(PY)),$(VENV)/.ready)
+PYTEST := -m pytest -n $(WORKERS) --dist loadfile
 SUITE := -m "not bench and not postgres15"
 ON_15 := $(wildcard tests/db tests/schema tests/concurrency)
 
@@ -33,10 +36,10 @@ stop: $(READY) ## stop the PostgreSQL that demo, run or manage.py started
 	@$(PY) -m scheduler_project.embedded stop
 
 test: $(READY) ## the test suite, on a PostgreSQL of its own
-	$(PY) -m pytest $(SUITE) $(ARGS)
+	$(PY) $(PYTEST) $(SUITE) $(ARGS)
 
 test-extra: $(READY) ## what touches the database again, on Debian's PostgreSQL 15
-	TEST_POSTGRES=15 $(PY) -m pytest -m "not bench" $(ON_15) $(ARGS)
+	TEST_POSTGRES=15 $(PY) $(PYTEST) -m "not bench" $(ON_15) $(ARGS)
 
 check: $(READY) ## lint, format, types, layers, migrations
 	$(PY) -m ruff check .
