@@ -15,7 +15,12 @@ BEGIN
     IF ahead IS NULL THEN
         RETURN;
     END IF;
-    -- one statement per place, each with a snapshot of its own: a timer that is being dispatched is an entry next
+    -- One statement per place, each with a snapshot of its own: a timer that is being dispatched is an entry next.
+    -- Locked in id order first, as by every verb.
+    PERFORM FROM jobs_timer
+    WHERE job_id = ANY(ahead) AND due_at > now() AND due_at < now() + interval '3 days'
+    ORDER BY job_id
+    FOR UPDATE;
     WITH gone AS (
         DELETE FROM jobs_timer
         WHERE job_id = ANY(ahead) AND due_at > now() AND due_at < now() + interval '3 days'
@@ -23,6 +28,7 @@ BEGIN
     )
     INSERT INTO jobs_outcome (job_id, due_at, state, attempt, max_attempts, crashes, finished_at)
     SELECT job_id, due_at, 'cancelled', 0, max_attempts, 0, clock_timestamp() FROM gone;
+    PERFORM FROM jobs_queueentry WHERE job_id = ANY(ahead) ORDER BY job_id FOR UPDATE;
     WITH gone AS (
         DELETE FROM jobs_queueentry WHERE job_id = ANY(ahead) AND lease_token IS NULL
         RETURNING job_id, due_at, attempt, max_attempts, crashes

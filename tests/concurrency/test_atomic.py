@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import psycopg
+import pytest
+
+from dispatch.atomic import execute_atomic
+from dispatch.executor import AsyncLoop
+from jobs import clock
+from jobs.context import Context
+from jobs.leases import end, rescue, settle
+from jobs.models import Job, Outcome, Queue
+from jobs.registry import registry
+from jobs.results import Claim, Failed, Result, Settlement
+from jobs.states import JobState
+from tests.factories import claim, process, schedule
+from tests.racing import assert_sound, beside
+
+pytestmark = [pytest.mark.concurrency, pytest.mark.django_db(transaction=True)]
+
+Connection = psycopg.Connection[Any]
+
+
+class Body:
+    """An atomic handler that has written when `written` is set, and returns when `go_on` is."""
+
+    def __init__(self) -> None:
+        self.written, self.go_on = threading.Event(), threading.Event()
+        self.kill = False
+
+    def __call__(self, context: Context, **payload: Any) -> None:
+        from django.db import connection
+
+        with connection.cursor() as cursor:
+            cursor.execute("INSERT INTO jobs_queue (name) VALUES ('written by a body')")
+            self.written.set()
+            assert self.go_on.wait(60)
+            if self.kill:
+                cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+def run(body: Body, held: Claim) -> Result | None:
+    known = registry.get("test.atomic")
+    assert known is not None
+    mine = type(known)(
+        "test.atomic", body, "test.atomic", None, None, known.timeout, atomic=True, exclusive=False
+    )
+    each = held.held
+    context = Context(
+        each.job_id, each.job_type, each.attempt, each.max_attempts, each.due_at, held.tenant, held.queue
+    )
+    return execute_atomic(mine, context, held, clock.now(), "default", AsyncLoop())
+
+
+@pytest.fixture
+def job() -> Job:
+    return schedule("test.atomic", {"slug": "x"})
+
+
+def wrote() -> bool:
+    return Queue.objects.filter(name="written by a body").exists()
+
+
+def test_its_writes_and_its_completion_commit_together(connection: Connection, job: Job) -> None:
+    body = Body()
+    body.go_on.set()
+    assert run(body, claim(connection, job, process(connection))) is None
+    assert wrote()
+    assert job.state == JobState.COMPLETED
+    assert_sound()
+
+
+def test_a_body_that_was_taken_over_meanwhile_is_rolled_back_whole(connection: Connection, job: Job) -> None:
+    mine = process(connection)
+    body, held = Body(), claim(connection, job, mine)
+    running = beside(lambda: run(body, held))
+    assert body.written.wait(60)
+    end(connection, [mine])
+    assert job.id in rescue(connection).fates
+    body.go_on.set()
+    assert running.result(60) is None
+    assert not wrote()
+    assert job.state == JobState.QUEUED
+    assert_sound()
+
+
+def test_a_cancel_neither_waits_for_the_body_nor_undoes_its_completion(
+    connection: Connection, job: Job
+) -> None:
+    body, held = Body(), claim(connection, job, process(connection))
+    running = beside(lambda: run(body, held))
+    assert body.written.wait(60)
+    assert job.cancel().requested == 1  # while the body's transaction is open
+    body.go_on.set()
+    assert running.result(60) is None
+    assert wrote()
+    assert job.state == JobState.COMPLETED
+
+
+def test_after_a_session_that_was_lost_before_its_commit_the_attempt_has_failed(
+    connection: Connection, job: Job
+) -> None:
+    body, held = Body(), claim(connection, job, process(connection))
+    body.kill = True
+    body.go_on.set()
+    result = beside(lambda: run(body, held)).result(60)
+    assert isinstance(result, Failed)
+    settle(connection, [Settlement(held.held, result, None)])
+    assert not wrote()
+    assert not Outcome.objects.filter(job_id=job.id).exists()
+    assert_sound()
