@@ -4,22 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.db import connections
-from pytest_django import DjangoDbBlocker
 
 from tests import commands as commands_of_tests
 from tests.commands import Commands, Ledger
-from tests.emptying import empty_tables
-
-
-@pytest.fixture
-def transactional_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """Real commits, as pytest-django's fixture of this name, and quicker to clean up after."""
-    with django_db_blocker.unblock():
-        yield
-        connections["default"].close()
-        empty_tables()
-        connections["default"].close()
 
 
 @pytest.fixture
