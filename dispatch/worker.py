@@ -20,6 +20,7 @@ from dispatch.holdings import Holdings
 from dispatch.intake import Intake
 from dispatch.settler import Settler
 from dispatch.slots import NEVER, Slots
+from dispatch.turns import Turns
 from dispatch.wakeup import Wakeup
 from dispatch.watch import Watch
 from jobs import db
@@ -70,6 +71,7 @@ class Worker:
         self.intake = Intake(
             settings.queues, settings.process_id, registry.names(), self.clock, suspects=settings.suspects
         )
+        self.turns = Turns()
         self.watch = Watch(settings.process_id, self.holdings, self.settler.put)
         self._draining = threading.Event()
         self._connection: Connection | None = None
@@ -109,17 +111,13 @@ class Worker:
         """Watch, claim, and sleep until there is something to do."""
         connection = self._connect()
         self._check(connection)
-        ready = self.intake.ready(connection)
+        ready = self.turns.of(self.intake.ready(connection), boottime())
         claimed = [self._claim(connection, name, len(ready)) for name in ready]
         if not any(claimed):
-            full = bool(ready) and all(
-                count is None for count in claimed
-            )  # a thread that becomes free wakes us
-            idle = (
-                conf().idle_poll.total_seconds()
-                if full
-                else self.intake.idle_for(connection, any_ready=bool(ready))
-            )
+            if ready and all(count is None for count in claimed):
+                idle = conf().idle_poll.total_seconds()  # a thread that becomes free wakes us
+            else:
+                idle = self.intake.idle_for(connection, any_ready=bool(ready))
             if self.wakeup.wait(connection, min(idle, CHECK) if len(self.holdings) else idle):
                 self.intake.forget()
 
@@ -149,6 +147,7 @@ class Worker:
         size = self._room(queue)
         if size == 0:
             return None
+        self.turns.served(queue, boottime())
         claims, missing = self.intake.claim(
             connection, queue, max(1, size // rivals), max(0, self.bodies.free)
         )
