@@ -43,6 +43,8 @@ class Dispatcher:
                 connection.execute(f"NOTIFY {CHANNEL}")
             if moved >= self.batch:
                 break
+        if moved >= self.batch:
+            self._swept = -SWEEP  # much is due, perhaps after an outage of days: look into all of them again
         if moved:
             logger.debug("dispatched", extra={"jobs": moved})
         return moved

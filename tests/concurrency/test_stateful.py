@@ -115,6 +115,7 @@ class LifeCycle(RuleBasedStateMachine):
     def dispatch(self, most: int) -> None:
         timers = sorted(job_id for job_id, job in self.jobs.items() if job.place == "timer")[:most]
         self.dispatcher.batch = most
+        self.dispatcher.interrupted()  # it looks into all days: far from now they are not the ones it watches closely
         assert self.dispatcher.run_once(self.connection, clock.now() + 2 * timedelta(days=1)) == len(timers)
         for job_id in timers:
             self.jobs[job_id].dispatch()

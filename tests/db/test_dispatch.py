@@ -151,3 +151,11 @@ def _timer_of_the_past(here: Connection, ago: timedelta) -> Job:
         [job.id],
     )
     return job
+
+
+def test_a_backlog_of_older_days_is_moved_pass_after_pass(here: Connection) -> None:
+    jobs = [schedule(delay=HOUR) for _ in range(6)]
+    work = Dispatcher()
+    work.batch = 2
+    days_later = jobs[0].due_at + timedelta(days=4)
+    assert [work.run_once(here, days_later) for _ in range(3)] == [2, 2, 2]
