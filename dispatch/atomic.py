@@ -35,7 +35,7 @@ def execute_atomic(
             connection = connections[using]
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            value = call(job_type, context, claim.payload, loop, None)
+            value = call(job_type, context, claim.payload or "{}", loop, None)
             settlement = Settlement(claim.held, completed(value), started_at)
             raw: psycopg.Connection[Any] = connection.connection
             if claim.held.job_id not in settle(raw, [settlement]).fates:

@@ -8,12 +8,10 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 
-from django.db import connections
-
 from dispatch.atomic import execute_atomic
 from dispatch.executor import AsyncLoop, execute
 from dispatch.holdings import Holding, Holdings, Stop
-from dispatch.hygiene import clean_connections
+from dispatch.hygiene import clean_connections, close_connections
 from dispatch.pace import Pace
 from dispatch.slots import NEVER
 from jobs.clock import DatabaseClock, boottime
@@ -88,11 +86,11 @@ class Bodies:
                     self._wake()
 
     def _next(self) -> Holding | None:
-        """Wait for a claim; a thread that is idle does not keep its bodies' connections open."""
+        """Wait for a claim."""
         try:
             return self._ready.get(timeout=IDLE_SECONDS)
         except queue.Empty:
-            connections.close_all()
+            close_connections()
             return self._ready.get()
 
     def _run_body(self, holding: Holding) -> None:
@@ -103,13 +101,13 @@ class Bodies:
             return
         begun = boottime()
         hard = self._set_deadlines(holding, job_type, begun)
-        holding.started_at = self.clock.now()
+        holding.started_at = self.clock.at(begun)
         with clean_connections():
             if job_type.atomic:
                 result = execute_atomic(job_type, context, claim, holding.started_at, self.using, self._loop)
             else:
                 result = execute(
-                    job_type, context, claim.payload, self._loop, None if hard == NEVER else hard - begun
+                    job_type, context, claim.payload or "{}", self._loop, None if hard == NEVER else hard - begun
                 )
         if holding.slot is not None:
             self.holdings.slots.end(holding.slot)

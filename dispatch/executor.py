@@ -35,14 +35,14 @@ class AsyncLoop:
 
 
 def call(
-    job_type: JobType, context: Context, payload: dict[str, Any], loop: AsyncLoop, hard: float | None
+    job_type: JobType, context: Context, payload: str, loop: AsyncLoop, hard: float | None
 ) -> Any:
-    """Run the body and return what it returned. `hard`: seconds after which an async body is cancelled."""
+    """Run the body on its payload (JSON text) and return what it returned. `hard`: seconds after which an async body is cancelled."""
     if job_type.payload_type is not None:
         arguments: dict[str, Any] = {}
-        positional = [payloads.load(payload, job_type.payload_type)]
+        positional = [payloads.load(payloads.decode(payload), job_type.payload_type)]
     else:
-        arguments, positional = payload, []
+        arguments, positional = payloads.decode(payload), []
     value = job_type.handler(context, *positional, **arguments)
     if not job_type.is_async:
         return value
@@ -57,7 +57,7 @@ def call(
 
 
 def execute(
-    job_type: JobType, context: Context, payload: dict[str, Any], loop: AsyncLoop, hard: float | None = None
+    job_type: JobType, context: Context, payload: str, loop: AsyncLoop, hard: float | None = None
 ) -> Result:
     """Run the body to a result. Never raises: SystemExit and the like are failures of the job, not of the worker."""
     try:

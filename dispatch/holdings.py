@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
-from uuid import UUID
 
 from dispatch.slots import NEVER, Slots
 from jobs.clock import boottime
 from jobs.context import Context
-from jobs.results import Claim
+from jobs.results import Claim, Held
 
 
 class Stop(Enum):
@@ -20,7 +19,7 @@ class Stop(Enum):
     LOST = "another process has taken it over"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Holding:
     claim: Claim
     context: Context
@@ -44,9 +43,9 @@ class Holdings:
 
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
-        self._held: dict[UUID, Holding] = {}
-        self._buffered: dict[UUID, Holding] = {}
-        """By lease token: a job that was given back may be claimed again before a thread has passed its old claim over."""
+        self._held: dict[int, Holding] = {}
+        """By the identity of what its settlement holds: a job may be claimed again while its old claim is still here."""
+        self._buffered: dict[int, Holding] = {}
 
     def __len__(self) -> int:
         return len(self._held)
@@ -62,8 +61,9 @@ class Holdings:
     def buffered(self) -> list[Holding]:
         return list(self._buffered.values())
 
-    def get(self, job_id: UUID) -> Holding | None:
-        return self._held.get(job_id)
+    def of(self, held: Held) -> Holding | None:
+        """What this claim is held by; None for one that was never in our hands, or was forgotten."""
+        return self._held.get(id(held))
 
     def add(self, claim: Claim) -> Holding:
         held = claim.held
@@ -78,18 +78,16 @@ class Holdings:
             claim.group,
         )
         holding = Holding(claim, context, boottime())
-        self._held[held.job_id] = self._buffered[held.lease_token] = holding
+        self._held[id(held)] = self._buffered[id(held)] = holding
         return holding
 
     def leave_buffer(self, holding: Holding) -> bool:
         """True for the one caller that may start it or give it back."""
-        return self._buffered.pop(holding.claim.held.lease_token, None) is holding
+        return self._buffered.pop(id(holding.claim.held), None) is not None
 
     def forget(self, holding: Holding) -> None:
         """It is settled, or no longer ours."""
-        job_id = holding.claim.held.job_id
-        if self._held.get(job_id) is holding:
-            del self._held[job_id]
+        self._held.pop(id(holding.claim.held), None)
         if holding.slot is not None:
             self.slots.clear(holding.slot)
             holding.slot = None

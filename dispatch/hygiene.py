@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from django.db import close_old_connections, connections, reset_queries
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+from django.dispatch import receiver
 from psycopg.pq import TransactionStatus
 
 logger = logging.getLogger(__name__)
@@ -25,10 +28,30 @@ class _Used:
         return execute(sql, params, many, context)
 
 
+class _Here(threading.local):
+    connected = False
+    """A connection was opened in this thread since `close_connections`."""
+
+
+_here = _Here()
+
+
+@receiver(connection_created)
+def _note(sender: Any, **kwargs: Any) -> None:
+    _here.connected = True
+
+
 @contextmanager
 def clean_connections() -> Iterator[None]:
     """Run a body between clean connections: broken ones are closed before it, transactions it left open are rolled
     back after it, and session settings, temporary tables, listeners and advisory locks do not reach the next job."""
+    if not _here.connected:  # nothing to clean before, and most often nothing after: it costs a job nothing
+        try:
+            yield
+        finally:
+            if _here.connected:
+                _clean({}, set())
+        return
     close_old_connections()
     reset_queries()
     before = {connection.alias: connection for connection in connections.all(initialized_only=True)}
@@ -39,9 +62,19 @@ def clean_connections() -> Iterator[None]:
                 stack.enter_context(connection.execute_wrapper(used))
             yield
     finally:
-        for connection in connections.all(initialized_only=True):
-            if connection.alias in used.aliases or connection.alias not in before or not _idle(connection):
-                _reset(connection)
+        _clean(before, used.aliases)
+
+
+def close_connections() -> None:
+    """A thread that is idle does not keep its bodies' connections open."""
+    connections.close_all()
+    _here.connected = False
+
+
+def _clean(before: Mapping[str, Any], used: Set[str]) -> None:
+    for connection in connections.all(initialized_only=True):
+        if connection.alias in used or connection.alias not in before or not _idle(connection):
+            _reset(connection)
 
 
 def _idle(connection: BaseDatabaseWrapper) -> bool:

@@ -5,25 +5,21 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import psycopg
 
 from jobs.clock import DatabaseClock, boottime
 from jobs.conf import conf
-from jobs.leases import Claimer, Taken, fetch, park
+from jobs.leases import Claimer, Looks, fetch, park
 from jobs.results import Claim
-from jobs.sql import load
 
 Connection = psycopg.Connection[Any]
 
 logger = logging.getLogger(__name__)
 
-LOOK = 0.1
-"""Seconds for which a look at the queues is trusted while claims succeed."""
-NOT_OURS = 0.25
-"""Seconds between looks while something is due that this worker may not take."""
+PARK_SECONDS = 1.0
+"""Seconds between two tries to park due entries of types unknown here."""
 
 
 class Intake:
@@ -37,64 +33,71 @@ class Intake:
         suspects: bool,
     ) -> None:
         self.clock = clock
+        self._looks = Looks(queues, types, suspects=suspects, clock=clock)
         self._claimers = {
-            name: Claimer(name, process_id, types, suspects=suspects, clock=clock) for name in queues
+            name: Claimer(name, process_id, types, suspects=suspects, looks=self._looks) for name in queues
         }
-        self._heads: dict[str, datetime | None] = {}
-        """When each queue's next entry may run, as of the last look."""
-        self._looked = float("-inf")
+        self._parked_at = float("-inf")
 
     def forget(self) -> None:
-        """Look before the next claim."""
-        self._looked = float("-inf")
+        """Look before the next claim. From any thread."""
+        self._looks.forget()
+
+    def restart(self) -> None:
+        """The connection is new: trust nothing that was seen on the old one."""
+        self._looks.restart()
 
     def settled(self, queue: str, tenant_id: int) -> None:
-        """A slot of this tenant has become free by our own doing."""
+        """A slot of this tenant has become free by our own doing. From any thread."""
         self._claimers[queue].settled(tenant_id)
 
     def ready(self, connection: Connection) -> list[str]:
-        """Queues that have something due, in random order: a worker of many must not starve the last."""
-        if boottime() - self._looked >= LOOK:
-            self._look(connection)
-        return self._ready()
-
-    def claim(
-        self, connection: Connection, queue: str, size: int, free: int
-    ) -> tuple[list[Claim], list[Taken]]:
-        """Up to `size` claims of one queue; second, those whose job row is missing. `free`: how many of them may be
-        such that must start at once."""
-        claimer = self._claimers[queue]
-        taken = claimer.claim(connection, size, free)
-        if claimer.met_unknown and (parked := park(connection, queue)):
-            logger.warning("parked unknown types", extra={"queue": queue, "types": dict(parked)})
-        return fetch(connection, queue, taken) if taken else ([], [])
-
-    def idle_for(self, connection: Connection, *, any_ready: bool) -> float:
-        """Seconds until something may be due or claimable, at most until the next poll. After claims that gave nothing
-        it looks again, so that it knows the next run time."""
-        if any_ready:
-            self._look(connection)
-        limit = conf().idle_poll.total_seconds()
-        now = self.clock.now()
-        for name, head in self._heads.items():
-            if head is None:
-                continue
-            if (wait := (head - now).total_seconds()) > 0:
-                limit = min(limit, wait)
-            else:
-                soon = self._claimers[name].retry_in()
-                limit = min(limit, NOT_OURS if soon is None else max(0.005, soon))
-        return limit
-
-    def _ready(self) -> list[str]:
-        now = self.clock.now()
-        ready = [name for name, head in self._heads.items() if head is not None and head <= now]
+        """Queues that may have something to claim, in random order: a worker of many must not starve the last."""
+        self._arrive()
+        if self._looks.due(busy=any(claimer.waiting for claimer in self._claimers.values())):
+            self._looks.look(connection)
+            self._park(connection)
+        ready = [name for name, claimer in self._claimers.items() if claimer.waiting]
         random.shuffle(ready)
         return ready
 
-    def _look(self, connection: Connection) -> None:
-        self._looked = boottime()  # before the look: a forget() during it counts
-        rows = connection.execute(load("next_run"), {"queues": list(self._claimers)}).fetchall()
-        self._heads = {name: run_at for name, run_at, _ in rows}
-        if rows:
-            self.clock.observe(rows[0][2])
+    def claim(
+        self, connection: Connection, queue: str, size: int, free: int
+    ) -> tuple[list[Claim], list[Claim]]:
+        """Up to `size` claims of one queue; second, those whose job row is missing. `free`: how many of them may be
+        such that must start at once."""
+        return fetch(connection, self._claimers[queue].claim(connection, size, free))
+
+    def idle_for(self, connection: Connection) -> float:
+        """Seconds until something may be due or claimable, at most until the next poll."""
+        if self._looks.due(busy=False):
+            self._looks.look(connection)
+            self._park(connection)
+        self._arrive()
+        limit = conf().idle_poll.total_seconds()
+        now = self.clock.now()
+        for claimer in self._claimers.values():
+            if len(claimer.ring):
+                return 0.0
+            if (soon := claimer.retry_in()) is not None:
+                limit = min(limit, max(0.005, soon))
+            if (head := claimer.line.next_at) is not None:
+                limit = min(limit, max(0.0, (head - now).total_seconds()))
+            elif claimer.line.more:
+                limit = min(limit, self._looks.next_in())
+        return limit
+
+    def _arrive(self) -> None:
+        now = self.clock.now()
+        for claimer in self._claimers.values():
+            if claimer.line.coming:
+                claimer.line.arrive(now)
+
+    def _park(self, connection: Connection) -> None:
+        """What no live process knows leaves the claims' way."""
+        for line in self._looks.lines.values():
+            if not line.unknown or boottime() - self._parked_at < PARK_SECONDS:
+                continue
+            line.unknown, self._parked_at = False, boottime()
+            if parked := park(connection, line.queue):
+                logger.warning("parked unknown types", extra={"queue": line.queue, "types": dict(parked)})

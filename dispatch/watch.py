@@ -10,23 +10,33 @@ import psycopg
 
 from dispatch.holdings import Holding, Holdings, Stop
 from dispatch.pace import AHEAD_SECONDS
+from jobs import arrays
 from jobs.clock import boottime
 from jobs.conf import conf
 from jobs.results import Cancelled, Held, Released, Result, Settlement
 
 Connection = psycopg.Connection[Any]
 
+_KNOWN = (
+    "SELECT entry.job_id, entry.lease_token, entry.cancel_requested FROM unnest(%s::uuid[]) known(job_id) "
+    "CROSS JOIN LATERAL (SELECT * FROM jobs_queueentry WHERE job_id = known.job_id LIMIT 1) entry"
+)
 _MINE = (
-    "SELECT job_id, due_at, lease_token, process_id, job_type, attempt, max_attempts, crashes, cancel_requested "
+    "SELECT job_id, lease_token, process_id, job_type, attempt, max_attempts, crashes "
     "FROM jobs_queueentry WHERE process_id = %s"
 )
+
+FULL_CHECK = 30.0
+"""Seconds between two looks for claims of ours that we do not know. They come of a lost reply, and then the look is at
+once: this is the net, since it reads everybody's claims."""
 
 
 class Watch:
     def __init__(self, process_id: int, holdings: Holdings, settle: Callable[[Settlement], None]) -> None:
         self.process_id, self.holdings = process_id, holdings
         self._settle = settle
-        self._unknown: set[UUID] = set()
+        self._unknown: set[tuple[UUID, UUID]] = set()
+        self._full_at = float("-inf")
 
     @property
     def uncertain(self) -> bool:
@@ -57,24 +67,41 @@ class Watch:
         if self.holdings.leave_buffer(holding):
             self._settle(Settlement(holding.claim.held, result, None))
 
+    def doubt(self) -> None:
+        """A reply was lost: claims may be ours that we do not know."""
+        self._full_at = float("-inf")
+
     def reconcile(self, connection: Connection) -> None:
-        """Compare what we hold with what the database says, between two claims. Known but absent: lost. Present but
-        unknown twice: a claim whose reply was lost, release it. Flagged: tell the body."""
-        known = {holding.claim.held.lease_token: holding for holding in self.holdings.all()}
+        """Compare what we hold with what the database says, between two claims. Known but absent: lost. Flagged: tell
+        the body. Present but unknown twice: a claim whose reply was lost, release it."""
+        known = {holding.claim.held.job_id: holding for holding in self.holdings.all()}
+        rows = connection.execute(_KNOWN, [arrays.uuids(known)], binary=True).fetchall() if known else []
         present: set[UUID] = set()
-        unknown: set[UUID] = set()
-        for *fields, flagged in connection.execute(_MINE, [self.process_id]).fetchall():
-            held = Held(*fields)
-            present.add(held.lease_token)
-            holding = known.get(held.lease_token)
-            if holding is None and held.lease_token in self._unknown:
-                self._settle(Settlement(held, Released(), None))
-            elif holding is None:
-                unknown.add(held.lease_token)
-            elif flagged:
+        for job_id, token, flagged in rows:
+            holding = known[job_id]
+            if token != holding.claim.held.lease_token:
+                continue
+            present.add(job_id)
+            if flagged:
                 holding.stop(Stop.CANCEL)
                 self.take_back(holding, Cancelled())
-        self._unknown = unknown
-        for token, holding in known.items():
-            if token not in present and self.holdings.get(holding.claim.held.job_id) is holding:
+        for job_id, holding in known.items():
+            if job_id not in present and self.holdings.of(holding.claim.held) is holding:
                 holding.stop(Stop.LOST)
+        if self.uncertain or boottime() >= self._full_at:
+            self._find_unknown(connection)
+
+    def _find_unknown(self, connection: Connection) -> None:
+        unknown: set[tuple[UUID, UUID]] = set()
+        mine = [Held(*row) for row in connection.execute(_MINE, [self.process_id], binary=True).fetchall()]
+        known = {(held.job_id, held.lease_token) for holding in self.holdings.all() for held in [holding.claim.held]}
+        for held in mine:
+            key = (held.job_id, held.lease_token)
+            if key in known:
+                continue
+            if key in self._unknown:
+                self._settle(Settlement(held, Released(), None))
+            else:
+                unknown.add(key)
+        self._unknown = unknown
+        self._full_at = boottime() + FULL_CHECK

@@ -93,6 +93,7 @@ class Worker:
                 logger.warning("database lost", extra={"error": str(error).strip(), "wait": round(wait, 1)})
                 self._close()
                 self.slots.beat(boottime())
+                self.watch.doubt()
                 self.watch.bodies()
                 self.wakeup.wait(None, wait * random.uniform(0.5, 1.0))  # noqa: S311
                 wait = min(RETRY[1], wait * 2)
@@ -117,7 +118,7 @@ class Worker:
             if ready and all(count is None for count in claimed):
                 idle = conf().idle_poll.total_seconds()  # a thread that becomes free wakes us
             else:
-                idle = self.intake.idle_for(connection, any_ready=bool(ready))
+                idle = self.intake.idle_for(connection)
             if self.wakeup.wait(connection, min(idle, CHECK) if len(self.holdings) else idle):
                 self.intake.forget()
 
@@ -162,9 +163,7 @@ class Worker:
         """In the settler's thread, after the commit."""
         self._worked = boottime()
         for settlement in settled.batch:
-            held = settlement.held
-            holding = self.holdings.get(held.job_id)
-            if holding is not None and holding.claim.held.lease_token == held.lease_token:
+            if (holding := self.holdings.of(settlement.held)) is not None:
                 self.holdings.forget(holding)
                 self.intake.settled(holding.claim.queue, holding.claim.tenant_id)
         attempts_settled.send_robust(Worker, settled=settled)
@@ -193,7 +192,7 @@ class Worker:
             self.clock.read(self._connection)
             if self.settings.listen:
                 self.wakeup.listen(self._connection)
-            self.intake.forget()
+            self.intake.restart()
         return self._connection
 
     def _close(self) -> None:

@@ -38,10 +38,14 @@ class DatabaseClock:
         return self._mark is None or boottime() - self._mark[1] > REFRESH
 
     def now(self) -> datetime:
+        return self.at(boottime())
+
+    def at(self, moment: float) -> datetime:
+        """The database's time at a boot time of this host."""
         if self._mark is None:
             raise RuntimeError("the clock was read before the database was asked")
         timestamp, arrived = self._mark
-        return timestamp + timedelta(seconds=boottime() - arrived)
+        return timestamp + timedelta(seconds=max(0.0, moment - arrived))
 
     def read(self, connection: Any) -> datetime:
         """Ask the database over a psycopg connection and return its time."""

@@ -4,13 +4,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from threading import Event
+from threading import Event, Lock
 from uuid import UUID
 
 from jobs.errors import Cancelled
 
 
-@dataclass(frozen=True, slots=True)
+class StopFlag:
+    """A threading.Event that costs nothing until somebody waits for it: there is one for every attempt."""
+
+    __slots__ = ("_event", "_set")
+    _lock = Lock()
+
+    def __init__(self) -> None:
+        self._set, self._event = False, None  # type: bool, Event | None
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def set(self) -> None:
+        self._set = True
+        if self._event is not None:
+            self._event.set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for `set()`, for up to `timeout` seconds; returns whether it was called."""
+        with self._lock:
+            if self._event is None:
+                self._event = Event()
+        if self._set:  # before the event was there to be set
+            return True
+        return self._event.wait(timeout)
+
+
+@dataclass(slots=True, eq=False)
 class Context:
     job_id: UUID
     job_type: str
@@ -21,7 +48,7 @@ class Context:
     tenant: str
     queue: str
     group: str | None = None
-    stop: Event = field(default_factory=Event, repr=False)
+    stop: StopFlag = field(default_factory=StopFlag, repr=False)
     """Set on a cancel request, at the soft timeout, and when the lease is nearly lost."""
 
     @property

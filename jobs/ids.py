@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from uuid import UUID
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
+_DAY_MS = 86_400_000
 _LAST_MS = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _MS
 _TAIL_BITS = 74  # 12 + 62: what version and variant leave free
 
@@ -58,3 +60,18 @@ def due_of(job_id: UUID | str) -> datetime:
     """The due time inside an id. ValueError for text that is no UUID, OverflowError beyond year 9999."""
     value = job_id if isinstance(job_id, UUID) else UUID(str(job_id))
     return EPOCH + (value.int >> 80) * _MS
+
+
+def day_of_id(job_id: UUID) -> date:
+    """The UTC day that a job id lies in."""
+    return _day((job_id.int >> 80) // _DAY_MS)
+
+
+@lru_cache(maxsize=4096)
+def _day(number: int) -> date:
+    return EPOCH.date() + timedelta(days=number)
+
+
+def first_id(moment: datetime) -> UUID:
+    """The least id of a job due at `moment` or later (whole milliseconds): a range of due times is a range of ids."""
+    return UUID(int=(moment - EPOCH) // _MS << 80)

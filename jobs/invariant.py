@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db import connections
 
 from jobs import clock
-from jobs.ids import dues_of
+from jobs.ids import dues_of, first_id
 from jobs.partitions import PARENTS, bounds, day_of, maintenance, read_days
 from jobs.partitions.expire import expired_before
 from jobs.sql import load
@@ -46,7 +46,7 @@ def check(using: str = "default", *, span: timedelta = HOUR) -> Findings:
     findings.breaches += sorted(broken)
     with connections[using].cursor() as cursor:
         for start, end in _spans(days | _entry_days(cursor), span):
-            values = {"start": start, "end": end}
+            values = {"start": start, "end": end, "first": first_id(start), "last": first_id(end)}
             if failed := _breaches(cursor, values):
                 failed &= _breaches(cursor, values)
             findings.breaches += [f"job {job_id} {what}" for job_id, what in sorted(failed)]

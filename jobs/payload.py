@@ -16,6 +16,7 @@ from jobs.errors import InvalidPayload
 
 T = TypeVar("T")
 MAX_DEPTH = 64
+_DECODER = json.JSONDecoder()
 _BEYOND_INT = 10**4000  # Python refuses to turn text of more than 4,300 digits back into an int
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
 _STRING_OR_BIG_FLOAT = re.compile(r'"(?:[^"\\]|\\.)*+"|-?\d+(?:\.\d+)?e\+\d+')
@@ -71,6 +72,12 @@ def dump(payload: Any, payload_type: type[Any] | None) -> dict[str, Any]:
     except RecursionError:
         raise InvalidPayload("payload", "contains itself, or is nested too deep; flatten it") from None
     return dumped
+
+
+def decode(text: str) -> dict[str, Any]:
+    """A payload as the database gives it: JSON text without white space around it."""
+    value: dict[str, Any] = _DECODER.raw_decode(text)[0]
+    return value
 
 
 def load(data: dict[str, Any], payload_type: type[T]) -> T:

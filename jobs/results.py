@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
+from jobs.ids import due_of
 from jobs.text import ErrorText
 
 
@@ -14,13 +15,17 @@ class Held(NamedTuple):
     """The part of a claim by which it is settled."""
 
     job_id: UUID
-    due_at: datetime
     lease_token: UUID
+    """Of its claim: batch mates share it."""
     process_id: int
     job_type: str
     attempt: int
     max_attempts: int
     crashes: int
+
+    @property
+    def due_at(self) -> datetime:
+        return due_of(self.job_id)
 
 
 class Claim(NamedTuple):
@@ -34,7 +39,8 @@ class Claim(NamedTuple):
     group: str | None
     limited: bool
     """Held under a limit: its body must not outlive its lease."""
-    payload: dict[str, Any]
+    payload: str | None
+    """JSON text; None until it was fetched."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from django.dispatch import Signal, receiver
 
 from jobs.leases.settle import Ended, PutBack, Settled
-from jobs.results import Failed
+from jobs.results import Completed, Failed
 from jobs.states import JobState
 
 logger = logging.getLogger(__name__)
@@ -21,7 +21,10 @@ settler's thread of a worker, by its supervisor and by the rescuer; receivers mu
 @receiver(attempts_settled)
 def log_settled(sender: Any, *, settled: Settled, **kwargs: Any) -> None:
     """One line for each attempt that did not end well; a completed one is worth a line only for debugging."""
+    debug = logger.isEnabledFor(logging.DEBUG)
     for settlement in settled.batch:
+        if type(settlement.result) is Completed and not debug and not settled.fenced:
+            continue
         held = settlement.held
         fate = settled.fates.get(held.job_id)
         words = {"job": str(held.job_id), "type": held.job_type, "attempt": held.attempt}
@@ -35,5 +38,5 @@ def log_settled(sender: Any, *, settled: Settled, **kwargs: Any) -> None:
                 "retryable",
                 extra={**words, "error": f"{error.cls}: {error.message}"[:500], "wait": fate.wait},
             )
-        elif isinstance(fate, Ended) and logger.isEnabledFor(logging.DEBUG):
+        elif isinstance(fate, Ended) and debug:
             logger.debug(fate.state.value, extra=words)

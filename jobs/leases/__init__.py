@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.leases.claim import Claimer, ProcessExpired, Taken
+from jobs.leases.claim import Claimer, ProcessExpired
 from jobs.leases.fetch import fetch
+from jobs.leases.looks import Looks
 from jobs.leases.park import park, unpark
 from jobs.leases.process import end, register, renew
 from jobs.leases.rescue import Autopsy, rescue, rescue_process
@@ -14,10 +15,10 @@ __all__ = [
     "Claimer",
     "Ended",
     "Fate",
+    "Looks",
     "ProcessExpired",
     "PutBack",
     "Settled",
-    "Taken",
     "end",
     "fate_of",
     "fetch",

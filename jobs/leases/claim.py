@@ -1,218 +1,253 @@
-"""Claim: take due entries of a queue, fairly between tenants and within limits, each under a new lease token.
+"""Claim: take due entries of a queue, fairly between tenants and within limits, under one new lease token.
 
-Two round trips, three with limits: hop over the tenants that have something due, going round from a cursor; lock the
-limited ones; take. All of a claimer's memory may be lost at any time: it only says where to go on and what to pass.
+One round trip, limits included. All of a claimer's memory may be lost at any time: it only says where to go on and what
+to pass over.
 """
 
 from __future__ import annotations
 
 import random
 import time
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from contextlib import nullcontext
+from typing import Any
+from uuid import UUID, uuid4
 
 import psycopg
 
+from jobs import arrays
 from jobs.clock import DatabaseClock
 from jobs.errors import SchedulerError
-from jobs.results import Held
-from jobs.sql import load
+from jobs.leases.looks import Looks
+from jobs.leases.ring import Pair, Share, just_before
+from jobs.partitions import day_of
+from jobs.results import Claim, Held
+from jobs.sql import for_day, load
 
 Connection = psycopg.Connection[Any]
 
-HOPS = 256
-"""Most pairs one claim looks at; a claim that stopped there goes on at once from the cursor."""
-PASS_SECONDS = 1.0
-"""How long a pair whose due entries gave nothing (types unknown here) is passed over."""
-FULL_SECONDS = 0.02
-"""How long a tenant at its limit is passed over; an own settle brings it back at once."""
+ROUNDS = 16
+"""Most statements of one call of `claim`."""
+FREE_SECONDS = 0.02
+"""Seconds between two questions for tenants that were at their limit; an own settle brings one back at once."""
 BUSY_SECONDS = (0.005, 0.02)
-"""How long a tenant that another claimer has locked is passed over."""
+"""How long a tenant or queue that another claimer has locked is passed over."""
+BUSY_SHARE, IDLE_SHARE = 20, 4
+"""The question takes at most a twentieth of the time, a quarter when there is nothing else to do."""
 
 SUSPECT = 2
-"""Crashes from which on an entry runs in a process of its own, where it can harm no other. A constant in claim.sql,
-suspects.sql and the index too."""
+"""Crashes from which on an entry runs in a process of its own, where it can harm no other. A constant in the statements
+and the index too."""
 
 
 class ProcessExpired(SchedulerError):
     """The lease of this process ended: register anew, under another id."""
 
 
-class Pair(NamedTuple):
-    tenant_id: int
-    priority: int
-    weight: int
-    limited: bool
+class Count:
+    """From which claim on to count what runs under one limit: the oldest lease seen alive."""
+
+    __slots__ = ("learnt", "oldest")
+
+    def __init__(self, look: int) -> None:
+        self.learnt, self.oldest = look, 0
+
+    def told(self, oldest: int, proven: int) -> None:
+        """Who has only just become limited may have unlocked claims in flight: from the start until those have ended."""
+        self.oldest = oldest if self.learnt < proven else 0
 
 
-@dataclass(slots=True)
-class Taken:
-    """A claimed entry, before its payload was fetched."""
-
-    held: Held
-    tenant_id: int
-    priority: int
-    group: str | None
-    limited: bool
-
-
-@dataclass
 class Claimer:
-    """One queue's claims by one process. Not thread-safe; uses its connection in autocommit."""
+    """One queue's claims by one process. Not thread-safe but for `settled`; uses its connection in autocommit."""
 
-    queue: str
-    process_id: int
-    types: Sequence[str]
-    suspects: bool = False
-    """Claim only entries that crashed their process twice, instead of all others."""
-    clock: DatabaseClock = field(default_factory=DatabaseClock)
-    _after: int | None = None
-    _passed: dict[tuple[int, int], float] = field(default_factory=dict)
-    _full: dict[int, float] = field(default_factory=dict)
-    _queue_limited: bool = False
-    met_unknown: bool = False
-    """The last claim met due entries of types unknown here: have them parked."""
+    def __init__(
+        self,
+        queue: str,
+        process_id: int,
+        types: Sequence[str],
+        *,
+        suspects: bool = False,
+        clock: DatabaseClock | None = None,
+        looks: Looks | None = None,
+    ) -> None:
+        """`suspects`: claim only entries that crashed their process twice, instead of all others. `looks`: shared with
+        the claimers of the process's other queues."""
+        self.queue, self.process_id, self.types, self.suspects = queue, process_id, list(types), suspects
+        self.looks = looks or Looks([queue], types, suspects=suspects, clock=clock or DatabaseClock())
+        self.line = self.looks.lines[queue]
+        self.ring = self.line.ring
+        self._counts: dict[int, Count] = {}
+        self._full: set[int] = set()
+        self._busy: dict[int, float] = {}
+        self._asked, self._asking = 0.0, 0.0
+        self._freed: deque[int] = deque()
+        self._queue_count: Count | None = None
+        self._queue_full = False
+        self._tied: set[int] = set()
+        """Tenants whose entries must start at once, passed over until a thread is free."""
 
-    def claim(self, connection: Connection, size: int, free: int) -> list[Taken]:
-        """Up to `size` entries; at most `free` of those that must start at once. What one look found is returned at
-        once; nothing only after a full round found nothing. ProcessExpired when our lease has ended."""
-        self.met_unknown = False
-        ends = 0
-        while ends < 2:  # the first end may only be that of the tenants behind the cursor
-            pairs, end = self._hop(connection, size)
-            limited = self._queue_limited
-            if pairs and (taken := self._take(connection, pairs, size, free)):
-                return taken
-            if pairs and self._queue_limited:
-                if limited:
-                    break  # the queue is full
-                continue  # its limit has just been learnt: once more, under its lock
-            ends += end
+    def claim(self, connection: Connection, size: int, free: int) -> list[Claim]:
+        """Up to `size` entries; at most `free` of those that must start at once. What one statement took is returned at
+        once; nothing only after a fresh look found nothing allowed. ProcessExpired when our lease has ended."""
+        looked = self._queue_full = False
+        if free > 0 and self._tied:
+            for tenant_id in self._tied:
+                self.ring.bring_back(tenant_id)
+            self._tied.clear()
+        for _ in range(ROUNDS):
+            if self.line.coming:
+                self.line.arrive(self.looks.clock.now())
+            if self.looks.due(busy=len(self.ring) > 0):
+                self.looks.look(connection)
+                looked = True
+            self._bring_back(connection)
+            if shares := self.ring.choose(size):
+                if claims := self._take(connection, shares, size, max(0, free)):
+                    return claims
+                if self._queue_full:
+                    break
+            elif looked:
+                break
+            else:
+                self.looks.forget()
         return []
 
     def retry_in(self) -> float | None:
-        """Seconds until a tenant that was full or locked is worth another look; None when there is none."""
-        if self._queue_limited:
-            return FULL_SECONDS
-        return max(0.0, min(self._full.values()) - time.monotonic()) if self._full else None
+        """Seconds until what was at its limit or locked is worth another try; None when there is nothing."""
+        if self._queue_full or self._full:
+            return FREE_SECONDS
+        return max(0.0, min(self._busy.values()) - time.monotonic()) if self._busy else None
+
+    @property
+    def waiting(self) -> bool:
+        """Something is known that may be claimed, now or when a limit allows."""
+        return bool(len(self.ring) or self._full or self._busy or self._freed or self._tied)
 
     def settled(self, tenant_id: int) -> None:
-        """A slot of this tenant has become free by our own doing."""
-        self._full.pop(tenant_id, None)
+        """A slot of this tenant has become free by our own doing. From any thread."""
+        if self._full or self._queue_full:
+            self._freed.append(tenant_id)
 
-    def _hop(self, connection: Connection, wanted: int) -> tuple[list[Pair], bool]:
-        """Ready pairs from the cursor on, and whether the last tenant was reached."""
-        if self._after is None:
-            self._after = random.getrandbits(10)  # claimers do not start in step
+    def _bring_back(self, connection: Connection) -> None:
         now = time.monotonic()
-        self._passed = {pair: until for pair, until in self._passed.items() if until > now}
-        self._full = {tenant: until for tenant, until in self._full.items() if until > now}
+        while self._freed:
+            self._return(self._freed.popleft())
+        for tenant_id in [tenant for tenant, until in self._busy.items() if until <= now]:
+            del self._busy[tenant_id]
+            self.ring.bring_back(tenant_id)
+        share = BUSY_SHARE if len(self.ring) else IDLE_SHARE
+        if not self._full or now < self._asked + max(FREE_SECONDS, share * self._asking):
+            return
+        tenants = list(self._full)
+        oldest = [count.oldest if (count := self._counts.get(tenant)) else 0 for tenant in tenants]
         rows = connection.execute(
-            load("hop"),
-            {
-                "queue": self.queue,
-                "after": self._after,
-                "hops": HOPS,
-                "wanted": wanted,
-                "passed_tenants": [tenant for tenant, _ in self._passed],
-                "passed_priorities": [priority for _, priority in self._passed],
-                "full": list(self._full),
-            },
+            load("free"), {"tenants": arrays.int8s(tenants), "oldest": arrays.int8s(oldest)}, binary=True
         ).fetchall()
-        pairs = [
-            Pair(tenant, priority, weight, limited)
-            for tenant, priority, ready, weight, limited in rows
-            if ready
-        ]
-        end = len(rows) < HOPS and len(pairs) < wanted
-        if end:
-            self._after = 0
-        else:
-            tenant, _, ready, _, _ = rows[-1]
-            self._after = tenant if ready else tenant - 1  # a tenant cut off in its priorities is begun again
-        return pairs, end
+        for (tenant_id,) in rows:
+            self._return(tenant_id)
+        self._asked = time.monotonic()
+        self._asking = self._asked - now
 
-    def _take(self, connection: Connection, pairs: list[Pair], size: int, free: int) -> list[Taken]:
-        chosen = _shares(pairs, size)
-        if len(chosen) < len(pairs):
-            self._after = chosen[-1][0].tenant_id  # who was cut off goes first next time
-        limited = [pair.tenant_id for pair, _ in chosen if pair.limited]
-        values: dict[str, Any] = {
+    def _return(self, tenant_id: int) -> None:
+        self._full.discard(tenant_id)
+        self.ring.bring_back(tenant_id)
+
+    def _take(self, connection: Connection, shares: list[Share], size: int, free: int) -> list[Claim]:
+        marks = [self.ring.marks[share[:2]] for share in shares]
+        counts = [self._counts.get(share.tenant_id) for share in shares]
+        limited = [share.tenant_id for share in shares if share.tenant_id in self.ring.limited]
+        token = uuid4()
+        values = {
             "queue": self.queue,
             "process_id": self.process_id,
-            "types": list(self.types),
+            "types": self.types,
             "suspects": self.suspects,
             "size": size,
-            "free": max(0, free),
-            "tenants": [pair.tenant_id for pair, _ in chosen],
-            "priorities": [pair.priority for pair, _ in chosen],
-            "shares": [share for _, share in chosen],
-            "locked": [],
-            "queue_locked": False,
+            "free": free,
+            "token": token,
+            "tenants": arrays.int8s([share.tenant_id for share in shares]),
+            "priorities": arrays.int8s([share.priority for share in shares]),
+            "run_ats": arrays.timestamps([run_at for run_at, _ in marks]),
+            "job_ids": arrays.uuids([job_id for _, job_id in marks]),
+            "shares": arrays.int8s([share.count for share in shares]),
+            "oldest": arrays.int8s([count.oldest if count else 0 for count in counts]),
+            "queue_limited": self._queue_count is not None,
+            "queue_oldest": self._queue_count.oldest if self._queue_count else 0,
         }
-        if not limited and not self._queue_limited:
-            rows = connection.execute(load("claim"), values).fetchall()
-            return self._read(rows)
-        with connection.transaction():
-            values |= self._lock(connection, limited)
-            rows = connection.execute(load("claim"), values).fetchall()
-        return self._read(rows)
+        statement = for_day("claim", day_of(self.looks.clock.now()))
+        locks = limited or self._queue_count is not None
+        with connection.pipeline() if locks else nullcontext(), connection.transaction() if locks else nullcontext():
+            if self._queue_count is not None:  # the queue before its tenants
+                connection.execute(load("lock_queue"), values)
+            if limited:
+                connection.execute(load("lock_tenants"), {**values, "limited": arrays.int8s(limited)})
+            cursor = connection.execute(statement, values, binary=True)
+        return self._read(cursor.fetchall(), shares, size, set(limited), token)
 
-    def _lock(self, connection: Connection, limited: list[int]) -> dict[str, Any]:
-        """Queue before tenants, tenants in id order."""
-        queue_locked = False
-        if self._queue_limited:
-            queue_locked = (
-                connection.execute(load("lock_queue"), {"queue": self.queue}).fetchone() is not None
-            )
-        rows = connection.execute(load("lock_tenants"), {"limited": limited}).fetchall() if limited else []
-        locked = [tenant for (tenant,) in rows]
-        for tenant in set(limited) - set(locked):
-            self._full[tenant] = time.monotonic() + random.uniform(*BUSY_SECONDS)  # noqa: S311
-        return {"locked": locked, "queue_locked": queue_locked}
-
-    def _read(self, rows: list[tuple[Any, ...]]) -> list[Taken]:
-        taken: list[Taken] = []
-        pairs: dict[tuple[int, int], tuple[int, int]] = {}
-        room, queue_limited = 0, False
-        for row in rows:
-            tenant, priority, allowed, seen, limited, room, queue_limited = row[:7]
-            pairs[tenant, priority] = allowed, seen
-            job_id, due_at, token, kind, attempt, most, crashes, group, now = row[7:]
-            if job_id is not None:
-                held = Held(job_id, due_at, token, self.process_id, kind, attempt, most, crashes)
-                taken.append(Taken(held, tenant, priority, group, limited or queue_limited))
-        if rows:
-            self.clock.observe(now)
+    def _read(
+        self, rows: list[tuple[Any, ...]], shares: list[Share], size: int, asked: set[int], token: UUID
+    ) -> list[Claim]:
+        """What the rows tell of each tenant, at least one row each, and the claims. The last row of a tenant has the
+        last entry taken."""
+        room, queue_limited, queue_oldest, moment = rows[0][10:14]
+        self.looks.clock.observe(moment)
         if room == -1:
             raise ProcessExpired(f"the lease of process {self.process_id} has ended")
-        self._queue_limited = queue_limited
-        self._learn(pairs, room)
-        return taken
+        self._learn_queue(queue_limited, queue_oldest, full=room == 0)
+        last = {row[0]: row for row in rows}
+        for share in shares:
+            self._learn(share, last[share.tenant_id], asked, cut=room < size)
+        priorities = {share.tenant_id: share.priority for share in shares}
+        process_id, queue = self.process_id, self.queue
+        return [
+            Claim(
+                Held(row[14], token, process_id, *row[16:20]),
+                row[0],
+                row[9] or str(row[0]),
+                queue,
+                priorities[row[0]],
+                row[20],
+                row[4] or queue_limited,
+                row[21],
+            )
+            for row in rows
+            if row[14] is not None
+        ]
 
-    def _learn(self, pairs: dict[tuple[int, int], tuple[int, int]], room: int) -> None:
-        """What to pass over for a while: tenants at their limit, and pairs whose due entries we may not take."""
-        now = time.monotonic()
-        cut = sum(seen for _, seen in pairs.values()) >= room
-        for (tenant, priority), (allowed, seen) in pairs.items():
-            if allowed == 0:
-                self._full.setdefault(tenant, now + FULL_SECONDS)
-            elif not seen and not cut:
-                self._passed[tenant, priority] = now + PASS_SECONDS
-                self.met_unknown = True
+    def _learn_queue(self, limited: bool, oldest: int, *, full: bool) -> None:
+        if not limited:
+            self._queue_count = None
+        elif self._queue_count is None:
+            self._queue_count = Count(self.looks.number)  # not locked yet: once more
+        else:
+            self._queue_full = full
+            self._queue_count.told(0 if full else oldest, self.looks.proven)
 
-
-def _shares(pairs: list[Pair], size: int) -> list[tuple[Pair, int]]:
-    """Weighted round robin: each tenant its weight, times what fills the batch."""
-    total = sum(pair.weight for pair in pairs)
-    quantum = max(1, -(-size // total))
-    chosen: list[tuple[Pair, int]] = []
-    left = size
-    for pair in pairs:
-        if left <= 0:
-            break
-        share = min(left, pair.weight * quantum)
-        chosen.append((pair, share))
-        left -= share
-    return chosen
+    def _learn(self, share: Share, row: tuple[Any, ...], asked: set[int], *, cut: bool) -> None:
+        """Where to go on with this pair, and whether it is passed over for a while."""
+        tenant_id, allowed, seen, held, limited, weight, oldest, passed_at, passed_id = row[:9]
+        pair: Pair = share[:2]
+        self.ring.learn(tenant_id, weight or 1, limited)
+        if not limited:
+            self._counts.pop(tenant_id, None)
+        else:
+            count = self._counts.setdefault(tenant_id, Count(self.looks.number))
+            if held:
+                count.told(oldest, self.looks.proven)
+        if passed_at is not None:
+            self.ring.advance(pair, just_before(passed_at, passed_id))
+        elif row[14] is not None:
+            self.ring.advance(pair, (row[15], row[14]))
+        if limited and not held:
+            if tenant_id in asked:
+                self._busy[tenant_id] = time.monotonic() + random.uniform(*BUSY_SECONDS)  # noqa: S311
+                self.ring.pass_over(tenant_id)
+        elif passed_at is not None and row[14] is None:
+            self._tied.add(tenant_id)
+            self.ring.pass_over(tenant_id)
+        elif allowed < share.count and seen == allowed:
+            self._full.add(tenant_id)
+            self.ring.pass_over(tenant_id)
+        elif seen < allowed and not cut:
+            self.ring.exhausted(pair)

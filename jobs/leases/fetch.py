@@ -1,4 +1,5 @@
-"""Fetch: what was asked for, for entries that were claimed. After the claim's commit, from each day's leaf by name."""
+"""Fetch: what was asked for, for claims that their own statement did not find it for: those due on another day than
+today. After the claim's commit, from each day's leaf by name."""
 
 from __future__ import annotations
 
@@ -10,41 +11,35 @@ from uuid import UUID
 
 import psycopg
 
-from jobs.leases.claim import Taken
-from jobs.partitions import day_of
+from jobs import arrays
+from jobs.ids import day_of_id
 from jobs.results import Claim
 from jobs.sql import for_day
 
 Connection = psycopg.Connection[Any]
 
 
-def fetch(connection: Connection, queue: str, taken: Sequence[Taken]) -> tuple[list[Claim], list[Taken]]:
-    """The claims, and those whose job row was not found: never a failure of the job, to be released and reported."""
-    found: dict[UUID, tuple[dict[str, Any], str | None]] = {}
-    days: dict[date, list[Taken]] = defaultdict(list)
-    for each in taken:
-        days[day_of(each.held.due_at)].append(each)
+def fetch(connection: Connection, claims: Sequence[Claim]) -> tuple[list[Claim], list[Claim]]:
+    """The claims with their payloads, and those whose job row was not found: never a failure of the job, to be released
+    and reported."""
+    days: dict[date, list[Claim]] = defaultdict(list)
+    for claim in claims:
+        if claim.payload is None:
+            days[day_of_id(claim.held.job_id)].append(claim)
+    if not days:
+        return list(claims), []
+    found: dict[UUID, str] = {}
     for day, some in days.items():
+        values = {
+            "dues": arrays.timestamps([claim.held.due_at for claim in some]),
+            "ids": arrays.uuids([claim.held.job_id for claim in some]),
+        }
         try:
-            rows = connection.execute(
-                for_day("payloads", day),
-                {"dues": [each.held.due_at for each in some], "ids": [each.held.job_id for each in some]},
-            ).fetchall()
+            found |= dict(connection.execute(for_day("payloads", day), values, binary=True).fetchall())
         except psycopg.errors.UndefinedTable:  # the day was dropped by hand
             continue
-        found.update((job_id, (payload, slug)) for job_id, payload, slug in rows)
-    claims = [
-        Claim(
-            each.held,
-            each.tenant_id,
-            found[each.held.job_id][1] or str(each.tenant_id),
-            queue,
-            each.priority,
-            each.group,
-            each.limited,
-            found[each.held.job_id][0],
-        )
-        for each in taken
-        if each.held.job_id in found
+    full = [
+        claim if claim.payload is not None else claim._replace(payload=found.get(claim.held.job_id))
+        for claim in claims
     ]
-    return claims, [each for each in taken if each.held.job_id not in found]
+    return [claim for claim in full if claim.payload is not None], [c for c in full if c.payload is None]

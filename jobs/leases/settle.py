@@ -15,8 +15,9 @@ from uuid import UUID
 
 import psycopg
 
+from jobs import arrays
 from jobs.conf import conf
-from jobs.partitions import day_of
+from jobs.ids import day_of_id
 from jobs.results import Cancelled, Completed, Failed, Released, Settlement, Snoozed
 from jobs.sql import for_day, load
 from jobs.states import JobState
@@ -33,6 +34,9 @@ class Ended:
     error: str | None = None
     fingerprint: str | None = None
     crashes: int = 0
+
+
+COMPLETED = Ended(JobState.COMPLETED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +60,28 @@ class Settled:
     fates: dict[UUID, Fate] = field(default_factory=dict)
     fenced: set[UUID] = field(default_factory=set)
 
+    def __or__(self, other: Settled) -> Settled:
+        return Settled([*self.batch, *other.batch], self.fates | other.fates, self.fenced | other.fenced)
+
 
 def settle(connection: Connection, settlements: Iterable[Settlement]) -> Settled:
     """Write all of these in one transaction. Errors of the database leave nothing written; try again."""
-    batch = sorted(settlements, key=lambda s: s.held.job_id)
+    batch = sorted(settlements, key=lambda s: s.held.job_id.int)
+    jobs = {s.held.job_id: s for s in batch}
+    if len(jobs) < len(batch):  # two leases of one job, after a lost commit: at most one of them is alive
+        last = list(jobs.values())
+        return settle(connection, [s for s in batch if s is not jobs[s.held.job_id]]) | settle(connection, last)
     settled = Settled(batch)
     if not batch:
         return settled
-    with connection.transaction():
-        if all(type(s.result) is Completed for s in batch):
-            fates = {s.held.job_id: fate_of(s, cancelled=False) for s in batch}
-        else:
-            fates = _decide(connection, batch)
-        settled.fates = _write(connection, batch, fates)
-    if missing := [s for s in batch if s.held.job_id not in settled.fates]:
-        settled.fenced = _fenced(connection, missing)
+    if all(type(s.result) is Completed for s in batch) and len(days := _by_day(batch)) == 1:
+        ((day, some),) = days.items()  # how most attempts end: one statement is its own transaction
+        settled.fates = _end(connection, day, [(s, fate_of(s, cancelled=False)) for s in some])
+    else:
+        with connection.transaction():
+            settled.fates = _write(connection, _decide(connection, batch))
+    if len(settled.fates) < len(batch):
+        settled.fenced = _fenced(connection, [s for s in batch if s.held.job_id not in settled.fates])
     return settled
 
 
@@ -79,10 +90,10 @@ def fate_of(settlement: Settlement, *, cancelled: bool) -> Fate:
     held, result = settlement.held, settlement.result
     match result:
         case Completed(result=value, note=note):
-            return Ended(JobState.COMPLETED, value, note)
+            return COMPLETED if value is None and note is None else Ended(JobState.COMPLETED, value, note)
         case Failed(error=error, final=final, crashed=crashed):
             if cancelled:
-                return Ended(JobState.CANCELLED, crashes=crashed)
+                return Ended(JobState.CANCELLED, crashes=int(crashed))
             used_up = held.attempt >= held.max_attempts
             if final or used_up or (crashed and held.crashes + 1 >= conf().max_crashes):
                 text = f"{error.cls}: {error.message}" if error.message else error.cls
@@ -98,86 +109,85 @@ def fate_of(settlement: Settlement, *, cancelled: bool) -> Fate:
             assert_never(result)
 
 
-def _decide(connection: Connection, batch: Sequence[Settlement]) -> dict[UUID, Fate]:
-    rows = connection.execute(
-        load("lock_claims"),
-        {"ids": [s.held.job_id for s in batch], "tokens": [s.held.lease_token for s in batch]},
-    ).fetchall()
+Decided = list[tuple[Settlement, Fate]]
+
+
+def _decide(connection: Connection, batch: Sequence[Settlement]) -> Decided:
+    """Those that are still ours, locked in id order, with what becomes of them."""
+    rows = connection.execute(load("lock_claims"), _claims(batch), binary=True).fetchall()
     flags: dict[UUID, bool] = dict(rows)
-    return {
-        s.held.job_id: fate_of(s, cancelled=flags[s.held.job_id]) for s in batch if s.held.job_id in flags
-    }
+    return [(s, fate_of(s, cancelled=flags[s.held.job_id])) for s in batch if s.held.job_id in flags]
 
 
-def _write(connection: Connection, batch: Sequence[Settlement], fates: dict[UUID, Fate]) -> dict[UUID, Fate]:
+def _write(connection: Connection, decided: Decided) -> dict[UUID, Fate]:
     """The fates that were written. One statement per day and kind of fate."""
-    ended: dict[date, list[tuple[Settlement, Ended]]] = defaultdict(list)
-    back: list[tuple[Settlement, PutBack]] = []
-    failures: dict[date, list[tuple[Settlement, Failed]]] = defaultdict(list)
-    for settlement in batch:
-        match fates.get(settlement.held.job_id):
-            case Ended() as fate:
-                ended[day_of(settlement.held.due_at)].append((settlement, fate))
-            case PutBack() as fate:
-                back.append((settlement, fate))
-            case None:
-                continue
+    ended: dict[date, Decided] = defaultdict(list)
+    back: Decided = []
+    failed: dict[date, list[tuple[Settlement, Failed]]] = defaultdict(list)
+    for settlement, fate in decided:
+        day = day_of_id(settlement.held.job_id)
+        (ended[day] if isinstance(fate, Ended) else back).append((settlement, fate))
         if isinstance(settlement.result, Failed):
-            failures[day_of(settlement.held.due_at)].append((settlement, settlement.result))
-    written: set[UUID] = set()
+            failed[day].append((settlement, settlement.result))
+    written: dict[UUID, Fate] = {}
     for day, some in ended.items():
         written |= _end(connection, day, some)
     if back:
         written |= _put_back(connection, back)
-    for day, failed in failures.items():
-        _record(connection, day, [(s, result) for s, result in failed if s.held.job_id in written])
-    return {job_id: fate for job_id, fate in fates.items() if job_id in written}
+    for day, failures in failed.items():
+        _record(connection, day, failures)
+    return written
 
 
-def _end(connection: Connection, day: date, some: list[tuple[Settlement, Ended]]) -> set[UUID]:
-    rows = connection.execute(
-        for_day("end", day),
-        {
-            "ids": [s.held.job_id for s, _ in some],
-            "tokens": [s.held.lease_token for s, _ in some],
-            "states": [fate.state.value for _, fate in some],
-            "started_ats": [s.started_at for s, _ in some],
-            "results": [fate.result for _, fate in some],
-            "errors": [fate.error for _, fate in some],
-            "fingerprints": [fate.fingerprint for _, fate in some],
-            "crashes": [fate.crashes for _, fate in some],
-        },
-    ).fetchall()
-    return {job_id for (job_id,) in rows}
+def _end(connection: Connection, day: date, some: Sequence[tuple[Settlement, Fate]]) -> dict[UUID, Fate]:
+    fates: list[Ended] = [fate for _, fate in some if isinstance(fate, Ended)]
+    values = {
+        **_claims([s for s, _ in some]),
+        "started_ats": arrays.timestamps([s.started_at for s, _ in some]),
+    }
+    lean = all(fate is COMPLETED for fate in fates)
+    if not lean:
+        values |= {
+            "states": arrays.texts([fate.state.value for fate in fates]),
+            "results": [fate.result for fate in fates],
+            "errors": arrays.texts([fate.error for fate in fates]),
+            "fingerprints": arrays.texts([fate.fingerprint for fate in fates]),
+            "crashes": arrays.int8s([fate.crashes for fate in fates]),
+        }
+    statement = for_day("complete" if lean else "end", day)
+    return _written(connection.execute(statement, values, binary=True), some)
 
 
-def _put_back(connection: Connection, some: list[tuple[Settlement, PutBack]]) -> set[UUID]:
-    rows = connection.execute(
-        load("put_back"),
-        {
-            "ids": [s.held.job_id for s, _ in some],
-            "tokens": [s.held.lease_token for s, _ in some],
-            "waits": [fate.waits for _, fate in some],
-            "wait_times": [fate.wait for _, fate in some],
-            "backs": [fate.back for _, fate in some],
-            "crashes": [fate.crashes for _, fate in some],
-        },
-    ).fetchall()
-    return {job_id for (job_id,) in rows}
+def _put_back(connection: Connection, some: Decided) -> dict[UUID, Fate]:
+    fates = [fate for _, fate in some if isinstance(fate, PutBack)]
+    values = {
+        **_claims([s for s, _ in some]),
+        "waits": [fate.waits for fate in fates],
+        "wait_times": [fate.wait for fate in fates],
+        "backs": [fate.back for fate in fates],
+        "crashes": [fate.crashes for fate in fates],
+    }
+    return _written(connection.execute(load("put_back"), values, binary=True), some)
+
+
+def _written(
+    cursor: psycopg.Cursor[Any], some: Sequence[tuple[Settlement, Fate]]
+) -> dict[UUID, Fate]:
+    if cursor.rowcount == len(some):
+        return {s.held.job_id: fate for s, fate in some}
+    found = {job_id for (job_id,) in cursor.fetchall()}
+    return {s.held.job_id: fate for s, fate in some if s.held.job_id in found}
 
 
 def _record(connection: Connection, day: date, failed: list[tuple[Settlement, Failed]]) -> None:
-    if not failed:
-        return
     connection.execute(
         for_day("attempts", day),
         {
-            "tokens": [s.held.lease_token for s, _ in failed],
-            "ids": [s.held.job_id for s, _ in failed],
-            "dues": [s.held.due_at for s, _ in failed],
+            **_claims([s for s, _ in failed]),
+            "dues": arrays.timestamps([s.held.due_at for s, _ in failed]),
             "attempts": [s.held.attempt for s, _ in failed],
             "process_ids": [s.held.process_id for s, _ in failed],
-            "started_ats": [s.started_at for s, _ in failed],
+            "started_ats": arrays.timestamps([s.started_at for s, _ in failed]),
             "error_classes": [result.error.cls for _, result in failed],
             "messages": [result.error.message for _, result in failed],
             "tracebacks": [result.error.traceback for _, result in failed],
@@ -189,17 +199,23 @@ def _record(connection: Connection, day: date, failed: list[tuple[Settlement, Fa
 def _fenced(connection: Connection, missing: Sequence[Settlement]) -> set[UUID]:
     """Of those that were no longer ours: without the ones an earlier settle of ours has ended."""
     fenced = {s.held.job_id for s in missing}
-    days: dict[date, list[Settlement]] = defaultdict(list)
-    for settlement in missing:
-        days[day_of(settlement.held.due_at)].append(settlement)
-    for day, some in days.items():
-        rows = connection.execute(
-            for_day("settled_before", day),
-            {
-                "ids": [s.held.job_id for s in some],
-                "dues": [s.held.due_at for s in some],
-                "tokens": [s.held.lease_token for s in some],
-            },
-        ).fetchall()
+    for day, some in _by_day(missing).items():
+        dues = arrays.timestamps([s.held.due_at for s in some])
+        try:
+            rows = connection.execute(for_day("settled_before", day), {**_claims(some), "dues": dues}).fetchall()
+        except psycopg.errors.UndefinedTable:  # the day was dropped by hand
+            continue
         fenced -= {job_id for (job_id,) in rows}
     return fenced
+
+
+def _by_day(some: Iterable[Settlement]) -> dict[date, list[Settlement]]:
+    days: dict[date, list[Settlement]] = defaultdict(list)
+    for settlement in some:
+        days[day_of_id(settlement.held.job_id)].append(settlement)
+    return days
+
+
+def _claims(some: Iterable[Settlement]) -> dict[str, Any]:
+    held = [s.held for s in some]
+    return {"ids": arrays.uuids([h.job_id for h in held]), "tokens": arrays.uuids([h.lease_token for h in held])}

@@ -27,8 +27,14 @@ class Migration(migrations.Migration):
             name="Attempt",
             partition_by="due_at",
             fields=[
-                ("lease_token", models.UUIDField(primary_key=True, serialize=False)),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "job_id", "lease_token", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
                 ("job_id", jobs.fields.JobIdField()),
+                ("lease_token", models.UUIDField()),
                 ("due_at", models.DateTimeField()),
                 ("attempt", models.IntegerField()),
                 ("process_id", models.BigIntegerField(null=True)),
@@ -476,6 +482,7 @@ class Migration(migrations.Migration):
                 ("enqueued_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ("process_id", models.BigIntegerField(null=True)),
                 ("lease_token", models.UUIDField(null=True)),
+                ("claim_no", models.BigIntegerField(null=True)),
                 ("claimed_at", models.DateTimeField(null=True)),
                 ("cancel_requested", models.BooleanField(default=False)),
                 (
@@ -525,13 +532,13 @@ class Migration(migrations.Migration):
                     ),
                     models.Index(
                         condition=models.Q(("lease_token__isnull", False)),
-                        fields=["tenant_id", "queue"],
+                        fields=["tenant_id", "claim_no"],
                         name="jobs_queueentry_tenant",
                     ),
                     models.Index(
                         condition=models.Q(("process_id__isnull", False)),
-                        fields=["process_id"],
-                        name="jobs_queueentry_process",
+                        fields=["queue", "claim_no"],
+                        name="jobs_queueentry_queue",
                     ),
                     models.Index(
                         condition=models.Q(("parked__isnull", False)),
@@ -543,7 +550,6 @@ class Migration(migrations.Migration):
                         fields=["queue"],
                         name="jobs_queueentry_suspect",
                     ),
-                    models.Index(fields=["due_at"], name="jobs_queueentry_due"),
                 ],
                 "constraints": [
                     models.CheckConstraint(
@@ -612,6 +618,7 @@ class Migration(migrations.Migration):
             load("schema/job_id_check"), "ALTER TABLE jobs_job DROP CONSTRAINT jobs_job_id_due_at"
         ),
         migrations.RunSQL(load("schema/storage"), migrations.RunSQL.noop),
+        migrations.RunSQL("CREATE SEQUENCE jobs_claim_no", "DROP SEQUENCE jobs_claim_no"),
         migrations.RunSQL(load("schema/state_view"), "DROP VIEW jobs_job_state"),
         migrations.RunSQL(
             load("schema/cron_trigger"),

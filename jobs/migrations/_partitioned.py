@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.migrations.operations import CreateModel
+from django.db.models import CompositePrimaryKey
 
 
 class CreatePartitionedModel(CreateModel):
@@ -28,14 +29,17 @@ class CreatePartitionedModel(CreateModel):
         if not self.allow_migrate_model(schema_editor.connection.alias, model):
             return
         sql, params = schema_editor.table_sql(model)
-        before, _, after = sql.partition(" PRIMARY KEY")
+        quote, pk = schema_editor.quote_name, model._meta.pk
+        # A composite key comes as a constraint of its own, a simple one behind its column.
+        before, _, after = sql.partition(", PRIMARY KEY" if isinstance(pk, CompositePrimaryKey) else " PRIMARY KEY")
+        if isinstance(pk, CompositePrimaryKey):
+            after = after.partition(")")[2]
         if not after or " PRIMARY KEY" in after:
             raise ValueError(f"{self.name}: expected one PRIMARY KEY in {sql}")
-        quote = schema_editor.quote_name
-        part, key = model._meta.get_field(self.partition_by).column, model._meta.pk.column
+        part = model._meta.get_field(self.partition_by).column
+        key = ", ".join(quote(column) for column in [part, *(f.column for f in model._meta.pk_fields)])
         body = (before + after).rstrip()[:-1]
         schema_editor.execute(
-            f"{body}, PRIMARY KEY ({quote(part)}, {quote(key)})) PARTITION BY RANGE ({quote(part)})",
-            params or None,
+            f"{body}, PRIMARY KEY ({key})) PARTITION BY RANGE ({quote(part)})", params or None
         )
         schema_editor.deferred_sql.extend(schema_editor._model_indexes_sql(model))

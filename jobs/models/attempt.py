@@ -8,10 +8,11 @@ from jobs.fields import JobIdField
 
 
 class Attempt(models.Model):
-    """Partitioned like the job; keyed by the lease token, since a retried job may use its attempt numbers again."""
+    """Partitioned like the job; keyed by the lease token too, since a retried job may use its attempt numbers again."""
 
-    lease_token = models.UUIDField(primary_key=True)
+    pk = models.CompositePrimaryKey("job_id", "lease_token")
     job_id = JobIdField()
+    lease_token = models.UUIDField()
     due_at = models.DateTimeField()
     attempt = models.IntegerField()
     process_id = models.BigIntegerField(null=True)

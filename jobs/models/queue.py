@@ -63,6 +63,9 @@ class QueueEntry(models.Model):
     enqueued_at = models.DateTimeField(db_default=Now())
     process_id = models.BigIntegerField(null=True)
     lease_token = models.UUIDField(null=True)
+    claim_no = models.BigIntegerField(null=True)
+    """One number per claim, taken under the locks of its limits, so that it rises: a count of leased entries starts at
+    the oldest one seen alive and never walks dead rows."""
     claimed_at = models.DateTimeField(null=True)
     cancel_requested = models.BooleanField(default=False)
     parked = models.CharField(max_length=4, null=True, choices=Parked.choices)
@@ -103,12 +106,14 @@ class QueueEntry(models.Model):
                 name="jobs_queueentry_next",
             ),
             models.Index(
-                fields=["tenant_id", "queue"],
+                fields=["tenant_id", "claim_no"],
                 condition=Q(lease_token__isnull=False),
                 name="jobs_queueentry_tenant",
             ),
             models.Index(
-                fields=["process_id"], condition=Q(process_id__isnull=False), name="jobs_queueentry_process"
+                fields=["queue", "claim_no"],
+                condition=Q(process_id__isnull=False),
+                name="jobs_queueentry_queue",
             ),
             models.Index(
                 fields=["job_type"], condition=Q(parked__isnull=False), name="jobs_queueentry_parked"
@@ -118,7 +123,6 @@ class QueueEntry(models.Model):
                 condition=Q(crashes__gte=2, lease_token__isnull=True),
                 name="jobs_queueentry_suspect",
             ),
-            models.Index(fields=["due_at"], name="jobs_queueentry_due"),
         ]
 
     def __str__(self) -> str:

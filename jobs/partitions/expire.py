@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from psycopg import errors, sql
 
 from jobs.conf import conf
+from jobs.ids import first_id
 from jobs.partitions.catalog import (
     PARENTS,
     Connection,
@@ -107,16 +108,16 @@ def unfinished(connection: Connection, leaves: DayLeaves) -> str:
     entries = _count(
         connection,
         sql.SQL(
-            "SELECT count(*) FROM (SELECT FROM jobs_queueentry WHERE due_at >= %s AND due_at < %s LIMIT 10001) e"
+            "SELECT count(*) FROM (SELECT FROM jobs_queueentry WHERE job_id >= %s AND job_id < %s LIMIT 10001) e"
         ),
-        list(bounds(leaves.day)),
+        [first_id(moment) for moment in bounds(leaves.day)],
     )
     if not timers + entries:
         return ""
     return f"{timers} scheduled and {entries} queued jobs have not ended"
 
 
-def _count(connection: Connection, query: sql.Composed | sql.SQL, params: list[datetime]) -> int:
+def _count(connection: Connection, query: sql.Composed | sql.SQL, params: list[Any]) -> int:
     row = connection.execute(query, params).fetchone()
     return int(row[0]) if row else 0
 

@@ -1,13 +1,14 @@
 -- checkjobs: what breaks the invariant among jobs due in [start, end): each job has exactly one of timer, queue entry
 -- and outcome, and no satellite is without its job. One statement, so one snapshot: a job that moves is seen in one
--- place. Bounds are given to each partitioned table, as literals.
+-- place. Bounds are given to each partitioned table, as literals; a queue entry's
+-- due time leads its id.
 WITH job AS MATERIALIZED (
     SELECT id FROM jobs_job WHERE due_at >= %(start)s AND due_at < %(end)s
 ),
 place AS MATERIALIZED (
     SELECT job_id, 'timer' AS name FROM jobs_timer WHERE due_at >= %(start)s AND due_at < %(end)s
     UNION ALL
-    SELECT job_id, 'entry' FROM jobs_queueentry WHERE due_at >= %(start)s AND due_at < %(end)s
+    SELECT job_id, 'entry' FROM jobs_queueentry WHERE job_id >= %(first)s AND job_id < %(last)s
     UNION ALL
     SELECT job_id, 'outcome' FROM jobs_outcome WHERE due_at >= %(start)s AND due_at < %(end)s
 ),

@@ -1,57 +1,81 @@
--- claim, step 3: take entries of the chosen pairs, each under a new lease token.
+-- claim: take entries of the chosen pairs, each from its mark on, under the claim's lease token; with what was asked
+-- for, where the job is due today (its leaf by name).
 -- Guards: not leased, not parked, due by the server's clock, a type this worker knows, our own process still alive;
--- a limited tenant or queue that we did not lock gives nothing, so a limit set since step 1 is never broken.
+-- a limited tenant or queue that we did not lock gives nothing, so a limit set since the last look is never broken.
+-- One pair per tenant: two would each spend the same free slots.
 -- The pick is MATERIALIZED: a sub-select in UPDATE … WHERE id IN may run again and overclaim. The row lock sits inside
 -- the inner LIMIT, so nothing is locked in vain; SKIP LOCKED, so two claimers never wait for each other.
 -- Written by ctid: joined by key, a plan made while the statistics say "empty" walks the whole table once a row (25 s
 -- for 500 of 50,000). A row that was changed after our snapshot is locked but not found by its new ctid: next time.
 -- An entry that must start at once (its last attempt, it was in a crash, or it takes up a slot of a limit) is taken
--- for a free thread only.
-WITH tenants AS MATERIALIZED (
-    SELECT pair.tenant_id, pair.priority, pair.ord, tenant.max_running IS NOT NULL AS limited,
+-- for a free thread only; the first one that was left says how far the mark may go.
+-- Committed asynchronously: a crash of the server may lose a claim, and the job is claimed again.
+WITH number AS MATERIALIZED (
+    SELECT nextval('jobs_claim_no') AS no, set_config('synchronous_commit', 'off', true)
+),
+tenants AS MATERIALIZED (
+    SELECT pair.tenant_id, pair.priority::smallint, pair.run_at, pair.job_id, pair.ord, tenant.slug, tenant.weight,
+        tenant.max_running IS NOT NULL AS limited, lock.held, running.oldest,
         CASE
             WHEN tenant.max_running IS NULL THEN pair.share
-            WHEN pair.tenant_id <> ALL(%(locked)s::bigint[]) THEN 0
+            WHEN NOT lock.held THEN 0
             ELSE greatest(0, least(pair.share, tenant.max_running - running.count))
         END AS allowed
-    FROM unnest(%(tenants)s::bigint[], %(priorities)s::smallint[], %(shares)s::int[])
-        WITH ORDINALITY pair(tenant_id, priority, share, ord)
-    LEFT JOIN jobs_tenant tenant ON tenant.id = pair.tenant_id
+    FROM unnest(
+        %(tenants)s::bigint[], %(priorities)s::bigint[], %(run_ats)s::timestamptz[], %(job_ids)s::uuid[], %(shares)s::bigint[],
+        %(oldest)s::bigint[]
+    ) WITH ORDINALITY pair(tenant_id, priority, run_at, job_id, share, oldest, ord)
     LEFT JOIN LATERAL (
-        SELECT count(*) FROM (
-            SELECT FROM jobs_queueentry entry
-            WHERE entry.tenant_id = pair.tenant_id AND entry.lease_token IS NOT NULL
-                AND pair.tenant_id = ANY(%(locked)s::bigint[])
+        SELECT slug, weight, max_running FROM jobs_tenant WHERE id = pair.tenant_id LIMIT 1
+    ) tenant ON true
+    CROSS JOIN LATERAL (
+        SELECT coalesce(
+            pair.tenant_id = ANY(string_to_array(current_setting('punctual.tenants', true), ',')::bigint[]), false
+        ) AS held
+    ) lock
+    LEFT JOIN LATERAL (
+        SELECT count(*), min(claim_no) AS oldest FROM (
+            SELECT entry.claim_no FROM jobs_queueentry entry
+            WHERE lock.held AND entry.tenant_id = pair.tenant_id AND entry.lease_token IS NOT NULL
+                AND entry.claim_no >= pair.oldest
+            ORDER BY entry.claim_no
             LIMIT tenant.max_running
         ) leased
     ) running ON tenant.max_running IS NOT NULL
 ),
 room AS MATERIALIZED (
-    SELECT queue.max_running IS NOT NULL AS limited,
+    SELECT queue.max_running IS NOT NULL AS limited, running.oldest,
         CASE
             WHEN NOT EXISTS (
                 SELECT FROM jobs_process
                 WHERE id = %(process_id)s AND lease_expires_at > clock_timestamp()
             ) THEN -1
             WHEN queue.max_running IS NULL THEN %(size)s
-            WHEN NOT %(queue_locked)s THEN 0
-            ELSE greatest(0, least(%(size)s, queue.max_running - (
-                SELECT count(*) FROM jobs_queueentry entry
-                WHERE entry.queue = %(queue)s AND entry.process_id IS NOT NULL
-            )))
+            WHEN NOT lock.held THEN 0
+            ELSE greatest(0, least(%(size)s, queue.max_running - running.count))
         END AS size
-    FROM (SELECT) one
+    FROM (SELECT coalesce(current_setting('punctual.queue', true) = %(queue)s, false) AS held) lock
     LEFT JOIN jobs_queue queue ON queue.name = %(queue)s
+    LEFT JOIN LATERAL (
+        SELECT count(*), min(claim_no) AS oldest FROM (
+            SELECT entry.claim_no FROM jobs_queueentry entry
+            WHERE lock.held AND entry.queue = %(queue)s AND entry.process_id IS NOT NULL
+                AND entry.claim_no >= %(queue_oldest)s
+            ORDER BY entry.claim_no
+            LIMIT queue.max_running
+        ) leased
+    ) running ON queue.max_running IS NOT NULL
 ),
 pick AS MATERIALIZED (
-    SELECT entry.ctid, entry.at_once, tenants.ord
+    SELECT entry.*, tenants.ord
     FROM tenants
     CROSS JOIN LATERAL (
-        SELECT ctid,
+        SELECT ctid, run_at, job_id,
             attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited FROM room) AS at_once
         FROM jobs_queueentry
         WHERE queue = %(queue)s AND lease_token IS NULL AND parked IS NULL
-            AND tenant_id = tenants.tenant_id AND priority = tenants.priority AND run_at <= now()
+            AND tenant_id = tenants.tenant_id AND priority = tenants.priority
+            AND (run_at, job_id) > (tenants.run_at, tenants.job_id) AND run_at <= now()
             AND job_type = ANY(%(types)s::text[]) AND (crashes >= 2) = %(suspects)s
         ORDER BY run_at, job_id
         LIMIT tenants.allowed
@@ -60,27 +84,35 @@ pick AS MATERIALIZED (
     WHERE tenants.allowed > 0
     LIMIT (SELECT greatest(0, size) FROM room)
 ),
+fit AS MATERIALIZED (
+    SELECT *, NOT at_once OR row_number() OVER (PARTITION BY at_once ORDER BY ord) <= %(free)s AS taken
+    FROM pick
+),
 seen AS (
     SELECT ord, count(*) FROM pick GROUP BY ord
 ),
-fit AS (
-    SELECT ctid
-    FROM (SELECT ctid, at_once, row_number() OVER (PARTITION BY at_once ORDER BY ord) AS place FROM pick) ranked
-    WHERE NOT at_once OR place <= %(free)s
+passed AS (
+    SELECT DISTINCT ON (ord) ord, run_at, job_id FROM fit WHERE NOT taken ORDER BY ord, run_at, job_id
 ),
 claimed AS (
     UPDATE jobs_queueentry entry
-    SET lease_token = gen_random_uuid(), process_id = %(process_id)s, claimed_at = clock_timestamp(), attempt = attempt + 1
-    WHERE ctid = ANY(ARRAY(SELECT ctid FROM fit))
-    RETURNING entry.job_id, entry.due_at, entry.lease_token, entry.tenant_id, entry.priority, entry.job_type, entry.attempt,
+    SET lease_token = %(token)s, process_id = %(process_id)s, claim_no = (SELECT no FROM number),
+        claimed_at = clock_timestamp(), attempt = attempt + 1
+    WHERE ctid = ANY(ARRAY(SELECT ctid FROM fit WHERE taken))
+    RETURNING entry.job_id, entry.due_at, entry.tenant_id, entry.priority, entry.job_type, entry.attempt,
         entry.max_attempts, entry.crashes, entry."group", entry.run_at
 )
-SELECT tenants.tenant_id, tenants.priority, tenants.allowed, coalesce(seen.count, 0), tenants.limited, room.size,
-    room.limited,
-    claimed.job_id, claimed.due_at, claimed.lease_token, claimed.job_type, claimed.attempt, claimed.max_attempts, claimed.crashes,
-    claimed."group", clock_timestamp()
+SELECT tenants.tenant_id, tenants.allowed, coalesce(seen.count, 0), tenants.held, tenants.limited, tenants.weight,
+    coalesce(tenants.oldest, (SELECT no FROM number)), passed.run_at, passed.job_id, tenants.slug,
+    room.size, room.limited, coalesce(room.oldest, (SELECT no FROM number)), clock_timestamp(),
+    claimed.job_id, claimed.run_at, claimed.job_type, claimed.attempt, claimed.max_attempts, claimed.crashes,
+    claimed."group", job.payload
 FROM tenants
 CROSS JOIN room
 LEFT JOIN seen ON seen.ord = tenants.ord
-LEFT JOIN claimed ON claimed.tenant_id = tenants.tenant_id AND claimed.priority = tenants.priority
+LEFT JOIN passed ON passed.ord = tenants.ord
+LEFT JOIN claimed ON claimed.tenant_id = tenants.tenant_id
+LEFT JOIN LATERAL (
+    SELECT payload::text FROM {job} WHERE due_at = claimed.due_at AND id = claimed.job_id LIMIT 1
+) job ON true
 ORDER BY tenants.ord, claimed.run_at, claimed.job_id

@@ -1,5 +1,5 @@
 -- what a process holds, for its supervisor after its death: locked in id order, settled in the same transaction.
-SELECT job_id, due_at, lease_token, process_id, job_type, attempt, max_attempts, crashes
+SELECT job_id, lease_token, process_id, job_type, attempt, max_attempts, crashes
 FROM jobs_queueentry
 WHERE process_id = %(process_id)s
 ORDER BY job_id

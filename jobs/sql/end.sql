@@ -6,10 +6,10 @@
 -- under lock_claims' locks.
 WITH mine AS MATERIALIZED (
     SELECT entry.*, result.state, result.started_at, result.result, result.error, result.fingerprint,
-        entry.crashed + result.crashes AS crashes
+        entry.crashed + result.crashes::int AS crashes
     FROM unnest(
         %(ids)s::uuid[], %(tokens)s::uuid[], %(states)s::text[], %(started_ats)s::timestamptz[], %(results)s::jsonb[],
-        %(errors)s::text[], %(fingerprints)s::text[], %(crashes)s::int[]
+        %(errors)s::text[], %(fingerprints)s::text[], %(crashes)s::bigint[]
     ) result(job_id, lease_token, state, started_at, result, error, fingerprint, crashes)
     CROSS JOIN LATERAL (
         SELECT job_id, due_at, attempt, max_attempts, crashes AS crashed, lease_token, process_id, action_id

@@ -1,52 +1,50 @@
--- claim, step 1: which (tenant, priority) pairs of a queue have an entry that is due, going round from a tenant.
+-- a fresh start, and the net under looks and sweeps: every (tenant, priority) pair that has something due, and its head.
 -- Rides on jobs_queueentry_ready: a loose scan of one probe a pair. The head of a pair is its earliest entry, so its
--- run_at tells whether the pair is due: entries that are not due are never walked. Of a tenant, the highest due
--- priority alone: two pairs in one claim would each spend the same free slots. Ends after `hops` pairs or `wanted`
--- ready ones. Locks nothing.
-WITH RECURSIVE passed AS MATERIALIZED (
-    SELECT tenant_id, priority
-    FROM unnest(%(passed_tenants)s::bigint[], %(passed_priorities)s::smallint[]) p(tenant_id, priority)
-),
-hop AS (
-    (
-        SELECT tenant_id, priority, run_at, 1 AS hops, 0 AS found
-        FROM jobs_queueentry
-        WHERE queue = %(queue)s AND lease_token IS NULL AND parked IS NULL AND tenant_id > %(after)s
-        ORDER BY tenant_id, priority DESC, run_at, job_id
-        LIMIT 1
-    )
-    UNION ALL
-    SELECT next.tenant_id, next.priority, next.run_at, hop.hops + 1, hop.found + here.ready::int
-    FROM hop
-    CROSS JOIN LATERAL (
-        SELECT hop.run_at <= now() AND (hop.tenant_id, hop.priority) NOT IN (SELECT * FROM passed) AS due
-    ) head
-    CROSS JOIN LATERAL (SELECT head.due AND hop.tenant_id <> ALL(%(full)s::bigint[]) AS ready) here
-    CROSS JOIN LATERAL (
+-- run_at tells whether the pair is due: entries that are not due are never walked. Under a pinned snapshot it walks the
+-- dead heads of every tenant, so it runs seldom. Locks nothing.
+SELECT snapshot.*, queue.name, found.tenant_id, found.priority, found.run_at, found.job_id, found.unknown,
+    coalesce(tenant.weight, 1), tenant.max_running IS NOT NULL
+FROM (
+    SELECT clock_timestamp() AS moment, now() AS now,
+        pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin,
+        pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax
+) snapshot
+CROSS JOIN unnest(%(queues)s::text[]) queue(name)
+LEFT JOIN LATERAL (
+    WITH RECURSIVE hop AS (
         (
-            SELECT tenant_id, priority, run_at
+            SELECT tenant_id, priority, run_at, job_id, job_type
             FROM jobs_queueentry
-            WHERE NOT head.due AND queue = %(queue)s AND lease_token IS NULL AND parked IS NULL
-                AND tenant_id = hop.tenant_id AND priority < hop.priority
-            ORDER BY priority DESC, run_at, job_id
-            LIMIT 1
-        )
-        UNION ALL
-        (
-            SELECT tenant_id, priority, run_at
-            FROM jobs_queueentry
-            WHERE queue = %(queue)s AND lease_token IS NULL AND parked IS NULL AND tenant_id > hop.tenant_id
+            WHERE queue = queue.name AND lease_token IS NULL AND parked IS NULL
             ORDER BY tenant_id, priority DESC, run_at, job_id
             LIMIT 1
         )
-        LIMIT 1
-    ) next
-    WHERE hop.hops < %(hops)s AND hop.found + here.ready::int < %(wanted)s
-)
-SELECT hop.tenant_id, hop.priority,
-    hop.run_at <= now() AND (hop.tenant_id, hop.priority) NOT IN (SELECT * FROM passed)
-        AND hop.tenant_id <> ALL(%(full)s::bigint[]) AS ready,
-    coalesce(tenant.weight, 1), tenant.max_running IS NOT NULL
-FROM hop
-LEFT JOIN jobs_tenant tenant ON tenant.id = hop.tenant_id
-ORDER BY hop.hops
+        UNION ALL
+        SELECT next.*
+        FROM hop
+        CROSS JOIN LATERAL (
+            (
+                SELECT tenant_id, priority, run_at, job_id, job_type
+                FROM jobs_queueentry
+                WHERE queue = queue.name AND lease_token IS NULL AND parked IS NULL
+                    AND tenant_id = hop.tenant_id AND priority < hop.priority
+                ORDER BY priority DESC, run_at, job_id
+                LIMIT 1
+            )
+            UNION ALL
+            (
+                SELECT tenant_id, priority, run_at, job_id, job_type
+                FROM jobs_queueentry
+                WHERE queue = queue.name AND lease_token IS NULL AND parked IS NULL AND tenant_id > hop.tenant_id
+                ORDER BY tenant_id, priority DESC, run_at, job_id
+                LIMIT 1
+            )
+            LIMIT 1
+        ) next
+    )
+    SELECT tenant_id, priority, run_at, job_id, job_type <> ALL(%(types)s::text[]) AS unknown FROM hop
+    WHERE run_at <= now()
+) found ON true
+LEFT JOIN LATERAL (
+    SELECT weight, max_running FROM jobs_tenant WHERE id = found.tenant_id LIMIT 1
+) tenant ON true

@@ -1,6 +1,6 @@
 -- rescue: entries whose process is missing or expired, by the server's clock. Locked here and settled in the same
 -- transaction, so a settle that got there first or a lease that was renewed is never overwritten. Skips locked rows.
-SELECT entry.job_id, entry.due_at, entry.lease_token, entry.process_id, entry.job_type, entry.attempt,
+SELECT entry.job_id, entry.lease_token, entry.process_id, entry.job_type, entry.attempt,
     entry.max_attempts, entry.crashes
 FROM jobs_queueentry entry
 LEFT JOIN jobs_process process ON process.id = entry.process_id

@@ -9,6 +9,6 @@ SELECT
         ELSE 'scheduled'
     END,
     count(*)
-FROM jobs_queueentry WHERE due_at >= %(start)s AND due_at < %(end)s GROUP BY 1
+FROM jobs_queueentry WHERE job_id >= %(first)s AND job_id < %(last)s GROUP BY 1
 UNION ALL
 SELECT state, count(*) FROM jobs_outcome WHERE due_at >= %(start)s AND due_at < %(end)s GROUP BY 1

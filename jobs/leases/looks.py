@@ -1,0 +1,206 @@
+"""Looks: how a process learns that something became due in its queues, without ever scanning from the beginning.
+
+Narrow looks reach back a moment. A wide one each second reaches back to before any transaction that was open at the last
+proven one: who commits late is seen, however long he took. A sweep probes what claims may have left behind their marks.
+A hop over everything runs at a fresh start, again when all that was open then has ended, and once a minute: the net.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from heapq import heapify, heappop
+from typing import Any
+
+import psycopg
+
+from jobs import arrays
+from jobs.clock import DatabaseClock
+from jobs.leases.ring import BEGINNING, Mark, Pair, Ring
+from jobs.sql import load
+
+Connection = psycopg.Connection[Any]
+
+EVERY = 0.05
+"""Seconds between looks while there is work."""
+PATIENCE = 0.1
+"""How much longer a look may wait for what can be claimed without it."""
+BACK = timedelta(seconds=0.5)
+"""How far a narrow look reaches back."""
+WIDE = 1.0
+"""Seconds between wide looks."""
+SPARE = timedelta(seconds=1)
+"""How much further a wide look reaches back than the proof: a run_at may be older than its transaction's number."""
+SWEEP = 2.0
+"""Seconds between sweeps."""
+HOP = 60.0
+"""Seconds between hops."""
+SHARE = 20
+"""No kind of look takes more than a twentieth of the time."""
+COMING = 16
+"""How many future entries of a queue a look tells: when to wake, and for whom."""
+
+
+@dataclass
+class Line:
+    """What is known of one queue."""
+
+    queue: str
+    ring: Ring = field(default_factory=Ring)
+    coming: list[tuple[datetime, Pair, int, bool]] = field(default_factory=list)
+    """(run_at, pair, weight, limited): a heap."""
+    more: bool = False
+    """There are future entries beyond `coming`."""
+    unknown: bool = False
+    """Something due is of a type unknown here."""
+    copied: dict[Pair, Mark] = field(default_factory=dict)
+    """Marks of touched pairs as they were when the proof of the next sweep began."""
+
+    def arrive(self, now: datetime) -> bool:
+        """Let those whose time has come enter the ring; True when there were any."""
+        arrived = False
+        while self.coming and self.coming[0][0] <= now:
+            run_at, pair, weight, limited = heappop(self.coming)
+            self.ring.see(pair, weight, limited, run_at)
+            arrived = True
+        return arrived
+
+    @property
+    def next_at(self) -> datetime | None:
+        return self.coming[0][0] if self.coming else None
+
+
+class Looks:
+    """Over all queues of a process: one statement for all. Not thread-safe."""
+
+    def __init__(
+        self, queues: Sequence[str], types: Sequence[str], *, suspects: bool = False, clock: DatabaseClock
+    ) -> None:
+        self.lines = {queue: Line(queue) for queue in queues}
+        self.types, self.suspects, self.clock = list(types), suspects, clock
+        self.number = 0
+        """Counts looks: what was learnt at one is proven when `proven` has passed it."""
+        self.proven = -1
+        self._now: datetime | None = None
+        self._xmin = self._xmax = 0
+        self._next = self._wide_at = self._sweep_at = self._hop_at = float("-inf")
+        self._since: datetime | None = None
+        self._pending: tuple[int, datetime, int] | None = None
+        self._copied_at = 0
+        self._started = False
+
+    def due(self, *, busy: bool) -> bool:
+        """Whether to look now. `busy`: something is known that can be claimed first."""
+        return time.monotonic() >= self._next + (PATIENCE if busy else 0.0)
+
+    def next_in(self) -> float:
+        """Seconds until a look is due."""
+        return max(0.0, self._next - time.monotonic())
+
+    def forget(self) -> None:
+        """Look before the next claim."""
+        self._next = float("-inf")
+
+    def restart(self) -> None:
+        """After a lost connection: hop."""
+        self._hop_at = self._next = float("-inf")
+
+    def look(self, connection: Connection) -> None:
+        begun = time.monotonic()
+        self.number += 1
+        if begun >= self._hop_at:
+            self._hop(connection, begun)
+        else:
+            wide = begun >= self._wide_at
+            self._narrow_or_wide(connection, wide)
+            if wide:
+                self._wide_at = begun + max(WIDE, SHARE * (time.monotonic() - begun))
+                self._prove()
+            if begun >= self._sweep_at:
+                self._sweep(connection)
+        ended = time.monotonic()
+        self._next = ended + max(EVERY, SHARE * (ended - begun))
+
+    def _hop(self, connection: Connection, begun: float) -> None:
+        self._see(connection, "hop", {"queues": list(self.lines), "types": self.types})
+        took = time.monotonic() - begun
+        self._sweep_at = begun + SWEEP
+        self._hop_at = begun + max(HOP, SHARE * took)
+        if self._pending is None:
+            self._since = self._now
+            self._restart_proof()
+            self._copied_at = self._xmax
+        self._narrow_or_wide(connection, True)  # what is coming
+
+    def _narrow_or_wide(self, connection: Connection, wide: bool) -> None:
+        assert self._now is not None and self._since is not None  # noqa: S101  # a hop came first
+        for line in self.lines.values():
+            line.coming.clear()
+        since = self._since - SPARE if wide else self._now - BACK
+        values = {"queues": list(self.lines), "types": self.types, "suspects": self.suspects}
+        self._see(connection, "look", {**values, "since": since, "coming": COMING})
+        for line in self.lines.values():
+            line.more = len(line.coming) == COMING
+            heapify(line.coming)
+
+    def _prove(self) -> None:
+        """Once a snapshot's xmin has passed an earlier one's xmax, all that wrote then has ended."""
+        assert self._pending is not None  # noqa: S101
+        xmax, moment, number = self._pending
+        if self._xmin >= xmax:
+            self._since, self.proven = moment, number
+            self._restart_proof()
+
+    def _restart_proof(self) -> None:
+        assert self._now is not None  # noqa: S101
+        self._pending = (self._xmax, self._now, self.number)
+
+    def _sweep(self, connection: Connection) -> None:
+        begun = time.monotonic()
+        pairs = [
+            (line.queue, *pair, *line.ring.floors.get(pair, BEGINNING))
+            for line in self.lines.values()
+            for pair in line.ring.touched | line.copied.keys()
+        ]
+        if not self._started:
+            self._see(connection, "hop", {"queues": list(self.lines), "types": self.types})
+        elif pairs:
+            queues, tenants, priorities, run_ats, job_ids = zip(*pairs, strict=True)
+            self._see(
+                connection,
+                "sweep",
+                {
+                    "pair_queues": arrays.texts(queues),
+                    "tenants": arrays.int8s(tenants),
+                    "priorities": arrays.int8s(priorities),
+                    "run_ats": arrays.timestamps(run_ats),
+                    "job_ids": arrays.uuids(job_ids),
+                },
+            )
+        if self._xmin >= self._copied_at:  # this sweep saw what those that were open then have left
+            self._started = True
+            for line in self.lines.values():
+                ring = line.ring
+                ring.floors |= {pair: min(mark, ring.marks[pair]) for pair, mark in line.copied.items()}
+                line.copied = {pair: ring.marks[pair] for pair in ring.touched}
+                ring.touched = set()
+            self._copied_at = self._xmax
+        self._sweep_at = begun + max(SWEEP, SHARE * (time.monotonic() - begun))
+
+    def _see(self, connection: Connection, statement: str, values: dict[str, Any]) -> None:
+        rows: Iterable[tuple[Any, ...]] = connection.execute(load(statement), values, binary=True).fetchall()
+        moment = None
+        for moment, now, xmin, xmax, queue, tenant, priority, run_at, job_id, unknown, weight, limited in rows:
+            self._now, self._xmin, self._xmax = now, xmin, xmax
+            if run_at is None:
+                continue
+            line = self.lines[queue]
+            line.unknown |= unknown
+            if run_at > now:
+                line.coming.append((run_at, (tenant, priority), weight, limited))
+            else:
+                line.ring.see((tenant, priority), weight, limited, run_at, job_id)
+        if moment is not None:
+            self.clock.observe(moment)

@@ -1,0 +1,127 @@
+"""Ring: which tenants of one queue may have something due, from where on to look for it, and whose turn it is.
+
+All of it is memory of one claimer and may be lost at any time: it says where to go on, never what is allowed. A pair is
+(tenant, priority); its mark is the last entry that was taken or passed, so that no probe walks dead entries twice.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_left, insort
+from datetime import UTC, datetime
+from typing import NamedTuple
+from uuid import UUID
+
+Pair = tuple[int, int]
+Mark = tuple[datetime, UUID]
+"""(run_at, job_id): a burst shares one run_at."""
+
+NIL = UUID(int=0)
+BEGINNING: Mark = (datetime(1970, 1, 1, tzinfo=UTC), NIL)
+
+
+class Share(NamedTuple):
+    """How many of one pair's entries a claim may take."""
+
+    tenant_id: int
+    priority: int
+    count: int
+
+
+def just_before(run_at: datetime, job_id: UUID | None) -> Mark:
+    """The mark from which on this entry is the first."""
+    return run_at, NIL if job_id is None or not job_id.int else UUID(int=job_id.int - 1)
+
+
+class Ring:
+    def __init__(self) -> None:
+        self.marks: dict[Pair, Mark] = {}
+        self.floors: dict[Pair, Mark] = {}
+        """Marks that are proven: every transaction that was open when they were set has ended, so that nothing can
+        appear behind them."""
+        self.touched: set[Pair] = set()
+        """Probed since the last proven sweep: what a probe skipped as locked may have been left behind its mark."""
+        self.limited: set[int] = set()
+        self._ready: dict[int, set[int]] = {}
+        self._weights: dict[int, int] = {}
+        self._turns: list[int] = []
+        self._away: set[int] = set()
+        self._total = 0
+        self._cursor = random.getrandbits(20)  # claimers do not walk in step
+        self._owed = 0
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def __contains__(self, tenant_id: int) -> bool:
+        at = bisect_left(self._turns, tenant_id)
+        return at < len(self._turns) and self._turns[at] == tenant_id
+
+    def see(self, pair: Pair, weight: int, limited: bool, run_at: datetime, job_id: UUID | None = None) -> None:
+        """This pair has, or will have, an entry at `run_at`. One that lies behind the mark takes the mark back. A look
+        names no entry (`job_id` None): there, only an earlier instant is behind."""
+        before, mark = just_before(run_at, job_id), self.marks.get(pair)
+        if mark is None or (before < mark if job_id is not None else run_at < mark[0]):
+            self.marks[pair] = before
+            self.floors[pair] = min(before, self.floors.get(pair, before))
+        tenant_id, priority = pair
+        self._ready.setdefault(tenant_id, set()).add(priority)
+        self.learn(tenant_id, weight, limited)
+        self._enter(tenant_id)
+
+    def learn(self, tenant_id: int, weight: int, limited: bool) -> None:
+        if tenant_id in self:
+            self._total += weight - self._weights[tenant_id]
+        self._weights[tenant_id] = weight
+        (self.limited.add if limited else self.limited.discard)(tenant_id)
+
+    def advance(self, pair: Pair, mark: Mark) -> None:
+        self.marks[pair] = max(mark, self.marks[pair])
+
+    def exhausted(self, pair: Pair) -> None:
+        """Nothing due is left from its mark on: a look brings it back."""
+        tenant_id, priority = pair
+        priorities = self._ready.get(tenant_id, set())
+        priorities.discard(priority)
+        if not priorities:
+            self._ready.pop(tenant_id, None)
+            self._leave(tenant_id)
+
+    def pass_over(self, tenant_id: int) -> None:
+        """Until `bring_back`: at its limit, or locked by another claimer."""
+        self._leave(tenant_id)
+        self._away.add(tenant_id)
+
+    def bring_back(self, tenant_id: int) -> None:
+        self._away.discard(tenant_id)
+        self._enter(tenant_id)
+
+    def choose(self, size: int) -> list[Share]:
+        """Weighted round robin from the cursor: each tenant its weight, times what fills the batch, of its highest ready
+        priority. Who is cut off goes first next time, for the rest. One pair per tenant: two would each spend the same
+        free slots."""
+        shares: list[Share] = []
+        quantum, left = -(-size // max(1, self._total)), size
+        start = bisect_left(self._turns, self._cursor)
+        for step in range(len(self._turns)):
+            tenant_id = self._turns[(start + step) % len(self._turns)]
+            owed = self._owed if tenant_id == self._cursor else 0
+            wanted = owed or self._weights[tenant_id] * quantum
+            count = min(left, wanted)
+            left -= count
+            self._cursor, self._owed = (tenant_id, wanted - count) if count < wanted else (tenant_id + 1, 0)
+            shares.append(Share(tenant_id, max(self._ready[tenant_id]), count))
+            self.touched.add(shares[-1][:2])
+            if not left:
+                break
+        return shares
+
+    def _enter(self, tenant_id: int) -> None:
+        if self._ready.get(tenant_id) and tenant_id not in self._away and tenant_id not in self:
+            insort(self._turns, tenant_id)
+            self._total += self._weights[tenant_id]
+
+    def _leave(self, tenant_id: int) -> None:
+        if tenant_id in self:
+            del self._turns[bisect_left(self._turns, tenant_id)]
+            self._total -= self._weights[tenant_id]

@@ -1,0 +1,33 @@
+-- look: of each of my queues, the pairs in which something became due since the last look (or was committed late), and
+-- the next entries that will. Rides on jobs_queueentry_next; never reads what was due before `since`, so each entry is
+-- read about once. A row without a tenant says only when it is. Locks nothing.
+-- The snapshot is for the proof: once a later xmin has passed this xmax, all that wrote when this look was made has
+-- ended. It counts transactions that write: a reader that pins the horizon does not hold it up.
+SELECT snapshot.*, queue.name, found.tenant_id, found.priority, found.run_at, NULL::uuid, found.unknown,
+    coalesce(tenant.weight, 1), tenant.max_running IS NOT NULL
+FROM (
+    SELECT clock_timestamp() AS moment, now() AS now,
+        pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin,
+        pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax
+) snapshot
+CROSS JOIN unnest(%(queues)s::text[]) queue(name)
+LEFT JOIN LATERAL (
+    (
+        SELECT tenant_id, priority, min(run_at) AS run_at, bool_or(job_type <> ALL(%(types)s::text[])) AS unknown
+        FROM jobs_queueentry
+        WHERE queue = queue.name AND process_id IS NULL AND parked IS NULL
+            AND run_at > %(since)s AND run_at <= now() AND (crashes >= 2) = %(suspects)s
+        GROUP BY tenant_id, priority
+    )
+    UNION ALL
+    (
+        SELECT tenant_id, priority, run_at, false
+        FROM jobs_queueentry
+        WHERE queue = queue.name AND process_id IS NULL AND parked IS NULL AND run_at > now()
+        ORDER BY run_at
+        LIMIT %(coming)s
+    )
+) found ON true
+LEFT JOIN LATERAL (
+    SELECT weight, max_running FROM jobs_tenant WHERE id = found.tenant_id LIMIT 1
+) tenant ON true

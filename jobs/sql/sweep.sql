@@ -1,0 +1,24 @@
+-- sweep: the head of each pair that claims touched, from its proven floor on. One that lies behind the claimer's mark
+-- was skipped there as locked by a claim or a cancel that then rolled back. Locks nothing.
+SELECT snapshot.*, pair.queue, pair.tenant_id, pair.priority, head.run_at, head.job_id, false,
+    coalesce(tenant.weight, 1), tenant.max_running IS NOT NULL
+FROM (
+    SELECT clock_timestamp() AS moment, now() AS now,
+        pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin,
+        pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax
+) snapshot
+LEFT JOIN unnest(
+    %(pair_queues)s::text[], %(tenants)s::bigint[], %(priorities)s::bigint[], %(run_ats)s::timestamptz[], %(job_ids)s::uuid[]
+) pair(queue, tenant_id, priority, run_at, job_id) ON true
+LEFT JOIN LATERAL (
+    SELECT run_at, job_id
+    FROM jobs_queueentry
+    WHERE queue = pair.queue AND lease_token IS NULL AND parked IS NULL
+        AND tenant_id = pair.tenant_id AND priority = pair.priority::smallint
+        AND (run_at, job_id) > (pair.run_at, pair.job_id) AND run_at <= now()
+    ORDER BY run_at, job_id
+    LIMIT 1
+) head ON true
+LEFT JOIN LATERAL (
+    SELECT weight, max_running FROM jobs_tenant WHERE id = pair.tenant_id LIMIT 1
+) tenant ON true
