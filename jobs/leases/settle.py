@@ -82,7 +82,7 @@ def fate_of(settlement: Settlement, *, cancelled: bool) -> Fate:
             return Ended(JobState.COMPLETED, value, note)
         case Failed(error=error, final=final, crashed=crashed):
             if cancelled:
-                return Ended(JobState.CANCELLED, crashes=crashed)
+                return Ended(JobState.CANCELLED, crashes=int(crashed))
             used_up = held.attempt >= held.max_attempts
             if final or used_up or (crashed and held.crashes + 1 >= conf().max_crashes):
                 text = f"{error.cls}: {error.message}" if error.message else error.cls
