@@ -155,7 +155,9 @@ def _fresh() -> Iterator[None]:
     forget()
 
 
-@pytest.mark.parametrize("breaks", {case[2] for case in CASES}, ids=lambda breaks: breaks.__name__)
+@pytest.mark.parametrize(
+    "breaks", dict.fromkeys(case[2] for case in CASES), ids=lambda breaks: breaks.__name__
+)
 def test_the_check_passes_with_its_guard(here: Connection, breaks: Check) -> None:
     breaks(here)
 

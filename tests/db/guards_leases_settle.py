@@ -1,0 +1,175 @@
+"""What each guard of settles prevents: a small check that fails without it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+
+from jobs.leases import fate_of, settle
+from jobs.leases.settle import _decide, _fenced, _write
+from jobs.models import Job, Outcome, QueueEntry
+from jobs.results import Completed, Failed, Held, Released, Result, Settlement, Snoozed
+from jobs.states import JobState
+from tests.db import test_settle, test_settle_waits
+from tests.db.test_settle import end, held
+from tests.factories import ERROR, failed
+from tests.mutating import Mutants
+from tests.schema import guards_settle
+
+Connection = psycopg.Connection[Any]
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+def _settle(here: Connection, *results: tuple[Held, Result]) -> set[Any]:
+    """Settle these in one batch; the jobs of which something was written."""
+    return set(settle(here, [Settlement(mine, result, None) for mine, result in results]).fates)
+
+
+def _flagged(here: Connection) -> Held:
+    mine = held(here)
+    Job.objects.filter(pk=mine.job_id).cancel()
+    return mine
+
+
+def _is_cancelled(here: Connection, result: Result) -> Outcome:
+    end(here, _flagged(here), result)
+    outcome: Outcome = Outcome.objects.get()
+    assert outcome.state == JobState.CANCELLED
+    return outcome
+
+
+def a_cancel_decides_over_a_failure(here: Connection) -> None:
+    _is_cancelled(here, failed())
+
+
+def a_cancel_decides_over_a_release(here: Connection) -> None:
+    _is_cancelled(here, Released())
+
+
+def a_cancel_decides_over_a_snooze(here: Connection) -> None:
+    _is_cancelled(here, Snoozed(HOUR))
+
+
+def a_cancelled_attempt_is_blamed_for_its_crash(here: Connection) -> None:
+    assert _is_cancelled(here, Failed(ERROR, HOUR, crashed=True)).crashes == 1
+
+
+def a_cancelled_failure_is_written_beside_another_end(here: Connection) -> None:
+    flagged, other = _flagged(here), held(here)
+    assert len(_settle(here, (flagged, failed()), (other, failed(final=True)))) == 2
+
+
+def a_cancel_decides_beside_completions(here: Connection) -> None:
+    completed, flagged = held(here), _flagged(here)
+    _settle(here, (completed, Completed()), (flagged, Snoozed(HOUR)))
+    assert Outcome.objects.get(job_id=flagged.job_id).state == JobState.CANCELLED
+
+
+def what_was_completed_is_not_cancelled(here: Connection) -> None:
+    """Beside a failure, so that its flag is read."""
+    flagged, other = _flagged(here), held(here)
+    _settle(here, (flagged, Completed()), (other, failed()))
+    assert Outcome.objects.get(job_id=flagged.job_id).state == JobState.COMPLETED
+
+
+def a_final_error_leaves_no_attempts(here: Connection) -> None:
+    end(here, held(here), failed(final=True))
+    assert Outcome.objects.get().state == JobState.FAILED
+
+
+def a_failure_is_no_crash(here: Connection) -> None:
+    mine = held(here)._replace(crashes=2)
+    end(here, mine, failed())
+    assert QueueEntry.objects.get().crashes == 0
+
+
+def a_failed_attempt_counts(here: Connection) -> None:
+    end(here, held(here), failed())
+    assert QueueEntry.objects.get().attempt == 1
+
+
+def a_release_counts_no_attempt(here: Connection) -> None:
+    end(here, held(here), Released())
+    assert QueueEntry.objects.get().attempt == 0
+
+
+def a_stolen_lease_has_no_fate(here: Connection) -> None:
+    mine = held(here)
+    assert _settle(here, (mine._replace(lease_token=uuid4()), Completed())) == set()
+
+
+def a_stolen_lease_takes_nothing_from_its_batch(here: Connection) -> None:
+    mine, lost = held(here), held(here)
+    assert _settle(here, (lost._replace(lease_token=uuid4()), failed()), (mine, failed())) == {mine.job_id}
+
+
+def an_earlier_settle_is_found_on_each_day(here: Connection) -> None:
+    batch = [Settlement(held(here, delay=-n * DAY), Completed(), None) for n in (1, 0)]
+    settle(here, batch)
+    assert not settle(here, batch).fenced
+
+
+CANCELLED = "Ended(JobState.CANCELLED) if cancelled else "
+CRASHED_TOO_OFTEN = " or (crashed and held.crashes + 1 >= conf().max_crashes)"
+DAY_OF, FIRST_DAY = "day_of(settlement.held.due_at)", "day_of(batch[0].held.due_at)"
+
+MUTANTS: Mutants = {
+    a_cancel_decides_over_a_failure: [
+        (settle, "if all(type(s.result) is Completed for s in batch):", "if batch:"),
+        (fate_of, "if cancelled:", "if False:"),
+        (_decide, "flags[s.held.job_id]", "False"),
+    ],
+    a_cancel_decides_over_a_release: [(fate_of, f"{CANCELLED}PutBack(None", "PutBack(None")],
+    a_cancel_decides_over_a_snooze: [(fate_of, f'{CANCELLED}PutBack("snooze"', 'PutBack("snooze"')],
+    a_cancel_decides_beside_completions: [(settle, "all(", "any(")],
+    a_cancelled_attempt_is_blamed_for_its_crash: [(fate_of, ", crashes=", ", crashes=0 and ")],
+    a_cancelled_failure_is_written_beside_another_end: [
+        (fate_of, "crashes=int(crashed))", "crashes=crashed)")
+    ],
+    what_was_completed_is_not_cancelled: [
+        (fate_of, "JobState.COMPLETED", "JobState.CANCELLED if cancelled else JobState.COMPLETED")
+    ],
+    a_final_error_leaves_no_attempts: [(fate_of, "final or ", "")],
+    a_failure_is_no_crash: [(fate_of, "crashed and ", "")],
+    a_failed_attempt_counts: [
+        (fate_of, "result.after, 0", "result.after, 1"),
+        (settle, " if s.held.job_id not in settled.fates", ""),
+    ],
+    a_release_counts_no_attempt: [(fate_of, "None, None, 1", "None, None, 0")],
+    test_settle_waits.test_snoozes_use_up_no_attempts: [(fate_of, "delay, 1", "delay, 0")],
+    test_settle.test_the_last_attempt_fails_for_good: [
+        (fate_of, " or used_up", ""),
+        (fate_of, "held.attempt >=", "held.attempt >"),
+    ],
+    test_settle_waits.test_the_third_crash_fails_the_job_whatever_attempts_are_left: [
+        (fate_of, CRASHED_TOO_OFTEN, ""),
+        (fate_of, "held.crashes + 1", "held.crashes"),
+        (fate_of, "held.crashes + 1", "held.crashes + 2"),
+        (fate_of, "error.fingerprint, int(crashed)", "error.fingerprint, 0"),
+    ],
+    guards_settle.a_crash_is_counted: [(fate_of, "result.after, 0, int(crashed)", "result.after, 0, 0")],
+    test_settle_waits.test_an_entry_whose_supervisor_was_lost_carries_the_crash_but_not_the_attempt: [
+        (fate_of, "None, None, 1, int(crashed)", "None, None, 1, 0")
+    ],
+    test_settle.test_a_failed_outcome_has_a_short_error_and_its_fingerprint: [
+        (fate_of, "text[:500]", "text")
+    ],
+    test_settle.test_an_attempt_that_did_not_end_well_is_recorded: [
+        (_write, "if isinstance(settlement.result, Failed):", "if False:")
+    ],
+    test_settle_waits.test_a_mixed_batch_over_several_days_settles_each_by_itself: [
+        (_write, f"ended[{DAY_OF}]", f"ended[{FIRST_DAY}]"),
+        (_write, f"failures[{DAY_OF}]", f"failures[{FIRST_DAY}]"),
+    ],
+    test_settle_waits.test_completions_alone_are_one_statement_per_day: [(_write, "if back:", "if True:")],
+    a_stolen_lease_has_no_fate: [(_write, "fates.items() if job_id in written", "fates.items()")],
+    a_stolen_lease_takes_nothing_from_its_batch: [(_decide, " if s.held.job_id in flags", "")],
+    guards_settle.a_stolen_lease_is_called_fenced: [(settle, "settled.fenced = ", "")],
+    test_settle.test_a_settle_that_is_sent_again_after_a_lost_reply_is_not_called_fenced: [
+        (_fenced, "fenced -= ", "")
+    ],
+    an_earlier_settle_is_found_on_each_day: [(_fenced, DAY_OF, "day_of(missing[0].held.due_at)")],
+}

@@ -1,0 +1,42 @@
+"""Every guard of the leases is needed: without it, its check reports a breach. What takes a second session to see is in
+tests/concurrency."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.db import (
+    guards_leases_claim,
+    guards_leases_limits,
+    guards_leases_process,
+    guards_leases_settle,
+)
+from tests.mutating import Check, Connection, changes, mutate, notices
+
+MUTANTS = {
+    **guards_leases_claim.MUTANTS,
+    **guards_leases_limits.MUTANTS,
+    **guards_leases_process.MUTANTS,
+    **guards_leases_settle.MUTANTS,
+}
+
+
+@pytest.mark.parametrize("breaks", MUTANTS, ids=lambda breaks: breaks.__name__)
+def test_the_check_passes_with_its_guards(here: Connection, breaks: Check) -> None:
+    breaks(here)
+
+
+@pytest.mark.parametrize(("breaks", "function", "text", "instead"), changes(MUTANTS))
+def test_without_the_guard_the_check_reports_a_breach(
+    here: Connection,
+    breaks: Check,
+    function: Callable[..., Any],
+    text: str,
+    instead: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mutate(monkeypatch, function, text, instead)
+    assert notices(breaks, here)
