@@ -6,7 +6,6 @@ import logging
 from datetime import datetime
 from typing import Any
 
-import psycopg
 from django.db import OperationalError, connections, transaction
 
 from dispatch.executor import AsyncLoop, call, completed, result_of_error
@@ -37,7 +36,7 @@ def execute_atomic(
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             value = call(job_type, context, claim.payload or "{}", loop, None)
             settlement = Settlement(claim.held, completed(value), started_at)
-            raw: psycopg.Connection[Any] = connection.connection
+            raw: Any = db.ServerBound(connection.connection)
             if claim.held.job_id not in settle(raw, [settlement]).fates:
                 raise Fenced
     except Fenced:

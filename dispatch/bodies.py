@@ -107,7 +107,11 @@ class Bodies:
                 result = execute_atomic(job_type, context, claim, holding.started_at, self.using, self._loop)
             else:
                 result = execute(
-                    job_type, context, claim.payload or "{}", self._loop, None if hard == NEVER else hard - begun
+                    job_type,
+                    context,
+                    claim.payload or "{}",
+                    self._loop,
+                    None if hard == NEVER else hard - begun,
                 )
         if holding.slot is not None:
             self.holdings.slots.end(holding.slot)

@@ -34,9 +34,7 @@ class AsyncLoop:
         return asyncio.run_coroutine_threadsafe(body, self._loop)
 
 
-def call(
-    job_type: JobType, context: Context, payload: str, loop: AsyncLoop, hard: float | None
-) -> Any:
+def call(job_type: JobType, context: Context, payload: str, loop: AsyncLoop, hard: float | None) -> Any:
     """Run the body on its payload (JSON text) and return what it returned. `hard`: seconds after which an async body is cancelled."""
     if job_type.payload_type is not None:
         arguments: dict[str, Any] = {}

@@ -94,7 +94,11 @@ class Watch:
     def _find_unknown(self, connection: Connection) -> None:
         unknown: set[tuple[UUID, UUID]] = set()
         mine = [Held(*row) for row in connection.execute(_MINE, [self.process_id], binary=True).fetchall()]
-        known = {(held.job_id, held.lease_token) for holding in self.holdings.all() for held in [holding.claim.held]}
+        known = {
+            (held.job_id, held.lease_token)
+            for holding in self.holdings.all()
+            for held in [holding.claim.held]
+        }
         for held in mine:
             key = (held.job_id, held.lease_token)
             if key in known:

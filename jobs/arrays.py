@@ -83,4 +83,6 @@ class _ArrayDumper(Dumper):
 
 
 for _kind in (_Uuids, _Int8s, _Timestamps, _Texts):
-    psycopg.adapters.register_dumper(_kind, type(f"{_kind.__name__}Dumper", (_ArrayDumper,), {"oid": _kind.oid}))
+    psycopg.adapters.register_dumper(
+        _kind, type(f"{_kind.__name__}Dumper", (_ArrayDumper,), {"oid": _kind.oid})
+    )

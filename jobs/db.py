@@ -30,3 +30,17 @@ def connect(
     if connection.info.parameter_status("TimeZone") != "UTC":
         connection.execute("SET TIME ZONE 'UTC'")
     return connection
+
+
+class ServerBound:
+    """Django's own connection for the statements of the loops: Django binds on the client, where arrays in binary
+    cannot go."""
+
+    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+        self._raw = raw
+
+    def execute(self, query: Any, params: Any = None, **options: Any) -> psycopg.Cursor[Any]:
+        return psycopg.Cursor(self._raw).execute(query, params, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)

@@ -46,7 +46,12 @@ def check(using: str = "default", *, span: timedelta = HOUR) -> Findings:
     findings.breaches += sorted(broken)
     with connections[using].cursor() as cursor:
         for start, end in _spans(days | _entry_days(cursor), span):
-            values = {"start": start, "end": end, "first": first_id(start), "last": first_id(end)}
+            values: dict[str, Any] = {
+                "start": start,
+                "end": end,
+                "first": first_id(start),
+                "last": first_id(end),
+            }
             if failed := _breaches(cursor, values):
                 failed &= _breaches(cursor, values)
             findings.breaches += [f"job {job_id} {what}" for job_id, what in sorted(failed)]

@@ -12,7 +12,7 @@ from psycopg.types.json import JsonbLoader
 from dispatch.dispatcher import Dispatcher
 from jobs import db
 from jobs.clock import DatabaseClock
-from jobs.leases import Claimer, Taken, fetch, register, settle
+from jobs.leases import Claimer, fetch, register, settle
 from jobs.models import Job, ProcessKind
 from jobs.registry import registry
 from jobs.results import Cancelled, Claim, Completed, Failed, Result, Settlement, Snoozed
@@ -29,20 +29,17 @@ def own_connection() -> Connection:
     return db.connect(name="punctual test")
 
 
-class DjangosConnection:
+class DjangosConnection(db.ServerBound):
     """Django's connection for the functions of the loops, which have their own: there JSON comes back parsed."""
 
     def __init__(self) -> None:
         connections["default"].ensure_connection()
-        self._connection: Connection = connections["default"].connection
+        super().__init__(connections["default"].connection)
 
-    def execute(self, query: Any, params: Any = None) -> psycopg.Cursor[Any]:
-        cursor = self._connection.cursor()
+    def execute(self, query: Any, params: Any = None, **options: Any) -> psycopg.Cursor[Any]:
+        cursor = psycopg.Cursor(self._raw)
         cursor.adapters.register_loader("jsonb", JsonbLoader)
-        return cursor.execute(query, params)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
+        return cursor.execute(query, params, **options)
 
 
 def schedule(job_type: str = "test.noop", payload: Any = None, **options: Any) -> Job:
@@ -57,7 +54,7 @@ def process(connection: Connection, *, lease: timedelta = timedelta(hours=1)) ->
 
 def take(
     connection: Connection, queue: str, process_id: int, size: int = 100, free: int = 100
-) -> list[Taken]:
+) -> list[Claim]:
     """Claim from one queue by a fresh claimer."""
     return Claimer(queue, process_id, registry.names()).claim(connection, size, free)
 
@@ -83,7 +80,7 @@ def claim(connection: Connection, job: Job, process_id: int) -> Claim:
     come_due(connection)
     for _ in range(100):
         taken = take(connection, job.queue, process_id)
-        claims, _missing = fetch(connection, job.queue, taken)
+        claims, _missing = fetch(connection, taken)
         for each in claims:
             if each.held.job_id == job.id:
                 return each

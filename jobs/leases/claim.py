@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import random
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import nullcontext
+from itertools import accumulate
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -20,7 +21,7 @@ from jobs import arrays
 from jobs.clock import DatabaseClock
 from jobs.errors import SchedulerError
 from jobs.leases.looks import Looks
-from jobs.leases.ring import Pair, Share, just_before
+from jobs.leases.ring import Mark, Pair, Share, just_before
 from jobs.partitions import day_of
 from jobs.results import Claim, Held
 from jobs.sql import for_day, load
@@ -154,7 +155,15 @@ class Claimer:
         self.ring.bring_back(tenant_id)
 
     def _take(self, connection: Connection, shares: list[Share], size: int, free: int) -> list[Claim]:
-        marks = [self.ring.marks[share[:2]] for share in shares]
+        shares = [
+            share._replace(most=min(share.most, max(1, free)))
+            if share.tenant_id in self.ring.limited
+            else share
+            for share in shares
+        ]
+        pairs = [pair for share in shares for pair in share.pairs]
+        marks = [self.ring.marks[pair] for pair in pairs]
+        lasts = list(accumulate(len(share.pairs) for share in shares))
         counts = [self._counts.get(share.tenant_id) for share in shares]
         limited = [share.tenant_id for share in shares if share.tenant_id in self.ring.limited]
         token = uuid4()
@@ -167,17 +176,24 @@ class Claimer:
             "free": free,
             "token": token,
             "tenants": arrays.int8s([share.tenant_id for share in shares]),
-            "priorities": arrays.int8s([share.priority for share in shares]),
+            "firsts": arrays.int8s(
+                [last - len(share.pairs) + 1 for share, last in zip(shares, lasts, strict=True)]
+            ),
+            "lasts": arrays.int8s(lasts),
+            "priorities": arrays.int8s([priority for _, priority in pairs]),
             "run_ats": arrays.timestamps([run_at for run_at, _ in marks]),
             "job_ids": arrays.uuids([job_id for _, job_id in marks]),
-            "shares": arrays.int8s([share.count for share in shares]),
+            "shares": arrays.int8s([share.most for share in shares]),
             "oldest": arrays.int8s([count.oldest if count else 0 for count in counts]),
             "queue_limited": self._queue_count is not None,
             "queue_oldest": self._queue_count.oldest if self._queue_count else 0,
         }
         statement = for_day("claim", day_of(self.looks.clock.now()))
         locks = limited or self._queue_count is not None
-        with connection.pipeline() if locks else nullcontext(), connection.transaction() if locks else nullcontext():
+        with (
+            connection.pipeline() if locks else nullcontext(),
+            connection.transaction() if locks else nullcontext(),
+        ):
             if self._queue_count is not None:  # the queue before its tenants
                 connection.execute(load("lock_queue"), values)
             if limited:
@@ -188,32 +204,42 @@ class Claimer:
     def _read(
         self, rows: list[tuple[Any, ...]], shares: list[Share], size: int, asked: set[int], token: UUID
     ) -> list[Claim]:
-        """What the rows tell of each tenant, at least one row each, and the claims. The last row of a tenant has the
-        last entry taken."""
-        room, queue_limited, queue_oldest, moment = rows[0][10:14]
+        """The claims, and what the rows tell of each tenant, at least one row each."""
+        room, queue_limited, queue_oldest, moment = rows[0][7:11]
         self.looks.clock.observe(moment)
         if room == -1:
             raise ProcessExpired(f"the lease of process {self.process_id} has ended")
         self._learn_queue(queue_limited, queue_oldest, full=room == 0)
-        last = {row[0]: row for row in rows}
+        claims: list[Claim] = []
+        told = {row[0]: row for row in rows}
+        seen: Counter[int] = Counter()
+        marks: dict[Pair, Mark] = {}
+        stuck: set[Pair] = set()
+        process_id, queue, clean = self.process_id, self.queue, True
+        for tenant_id, _, _, limited, _, _, slug, _, _, _, _, priority, run_at, job_id, taken, *rest in rows:
+            if job_id is None:
+                continue
+            seen[tenant_id] += 1
+            pair = (tenant_id, priority)
+            if clean or pair not in stuck:
+                marks[pair] = (run_at, job_id) if taken else just_before(run_at, job_id)
+            if taken:
+                kind, attempt, most, crashes, group, payload = rest
+                held = Held(job_id, token, process_id, kind, attempt, most, crashes)
+                limited |= queue_limited
+                claims.append(
+                    Claim(held, tenant_id, slug or str(tenant_id), queue, priority, group, limited, payload)
+                )
+            else:
+                clean = False
+                stuck.add(pair)
+        for pair, mark in marks.items():
+            self.ring.advance(pair, mark)
         for share in shares:
-            self._learn(share, last[share.tenant_id], asked, cut=room < size)
-        priorities = {share.tenant_id: share.priority for share in shares}
-        process_id, queue = self.process_id, self.queue
-        return [
-            Claim(
-                Held(row[14], token, process_id, *row[16:20]),
-                row[0],
-                row[9] or str(row[0]),
-                queue,
-                priorities[row[0]],
-                row[20],
-                row[4] or queue_limited,
-                row[21],
-            )
-            for row in rows
-            if row[14] is not None
-        ]
+            pairs = [pair for pair in share.pairs if pair in marks]
+            self._learn(share, told[share.tenant_id], asked, seen[share.tenant_id], pairs, cut=room < size)
+        self._tie(shares, stuck, {claim.tenant_id for claim in claims} if stuck else set())
+        return claims
 
     def _learn_queue(self, limited: bool, oldest: int, *, full: bool) -> None:
         if not limited:
@@ -224,10 +250,11 @@ class Claimer:
             self._queue_full = full
             self._queue_count.told(0 if full else oldest, self.looks.proven)
 
-    def _learn(self, share: Share, row: tuple[Any, ...], asked: set[int], *, cut: bool) -> None:
-        """Where to go on with this pair, and whether it is passed over for a while."""
-        tenant_id, allowed, seen, held, limited, weight, oldest, passed_at, passed_id = row[:9]
-        pair: Pair = share[:2]
+    def _learn(
+        self, share: Share, row: tuple[Any, ...], asked: set[int], seen: int, gave: list[Pair], *, cut: bool
+    ) -> None:
+        """Which pairs ran dry, and whether this tenant is passed over for a while. `gave`: its pairs with entries."""
+        tenant_id, allowed, held, limited, weight, oldest = row[:6]
         self.ring.learn(tenant_id, weight or 1, limited)
         if not limited:
             self._counts.pop(tenant_id, None)
@@ -235,19 +262,23 @@ class Claimer:
             count = self._counts.setdefault(tenant_id, Count(self.looks.number))
             if held:
                 count.told(oldest, self.looks.proven)
-        if passed_at is not None:
-            self.ring.advance(pair, just_before(passed_at, passed_id))
-        elif row[14] is not None:
-            self.ring.advance(pair, (row[15], row[14]))
         if limited and not held:
             if tenant_id in asked:
                 self._busy[tenant_id] = time.monotonic() + random.uniform(*BUSY_SECONDS)  # noqa: S311
                 self.ring.pass_over(tenant_id)
-        elif passed_at is not None and row[14] is None:
-            self._tied.add(tenant_id)
-            self.ring.pass_over(tenant_id)
-        elif allowed < share.count and seen == allowed:
-            self._full.add(tenant_id)
-            self.ring.pass_over(tenant_id)
-        elif seen < allowed and not cut:
-            self.ring.exhausted(pair)
+        elif seen < allowed:
+            for pair in share.pairs if not cut else ():
+                self.ring.exhausted(pair)
+        else:
+            for pair in share.pairs[: share.pairs.index(gave[-1])] if gave else ():
+                self.ring.exhausted(pair)
+            if allowed < share.most:
+                self._full.add(tenant_id)
+                self.ring.pass_over(tenant_id)
+
+    def _tie(self, shares: list[Share], stuck: set[Pair], served: set[int]) -> None:
+        """Pass over, until a thread is free, whose entries must start at once and could not."""
+        for share in shares:
+            if share.tenant_id not in served and stuck.intersection(share.pairs):
+                self._tied.add(share.tenant_id)
+                self.ring.pass_over(share.tenant_id)

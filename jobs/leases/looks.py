@@ -135,7 +135,7 @@ class Looks:
         self._narrow_or_wide(connection, True)  # what is coming
 
     def _narrow_or_wide(self, connection: Connection, wide: bool) -> None:
-        assert self._now is not None and self._since is not None  # noqa: S101  # a hop came first
+        assert self._now and self._since  # noqa: S101, PT018  # a hop came first
         for line in self.lines.values():
             line.coming.clear()
         since = self._since - SPARE if wide else self._now - BACK
@@ -192,7 +192,20 @@ class Looks:
     def _see(self, connection: Connection, statement: str, values: dict[str, Any]) -> None:
         rows: Iterable[tuple[Any, ...]] = connection.execute(load(statement), values, binary=True).fetchall()
         moment = None
-        for moment, now, xmin, xmax, queue, tenant, priority, run_at, job_id, unknown, weight, limited in rows:
+        for (
+            moment,
+            now,
+            xmin,
+            xmax,
+            queue,
+            tenant,
+            priority,
+            run_at,
+            job_id,
+            unknown,
+            weight,
+            limited,
+        ) in rows:
             self._now, self._xmin, self._xmax = now, xmin, xmax
             if run_at is None:
                 continue

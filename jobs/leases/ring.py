@@ -21,11 +21,11 @@ BEGINNING: Mark = (datetime(1970, 1, 1, tzinfo=UTC), NIL)
 
 
 class Share(NamedTuple):
-    """How many of one pair's entries a claim may take."""
+    """How many of one tenant's entries a claim may take, from which of its pairs: the highest priority first."""
 
     tenant_id: int
-    priority: int
-    count: int
+    most: int
+    pairs: list[Pair]
 
 
 def just_before(run_at: datetime, job_id: UUID | None) -> Mark:
@@ -57,7 +57,9 @@ class Ring:
         at = bisect_left(self._turns, tenant_id)
         return at < len(self._turns) and self._turns[at] == tenant_id
 
-    def see(self, pair: Pair, weight: int, limited: bool, run_at: datetime, job_id: UUID | None = None) -> None:
+    def see(
+        self, pair: Pair, weight: int, limited: bool, run_at: datetime, job_id: UUID | None = None
+    ) -> None:
         """This pair has, or will have, an entry at `run_at`. One that lies behind the mark takes the mark back. A look
         names no entry (`job_id` None): there, only an earlier instant is behind."""
         before, mark = just_before(run_at, job_id), self.marks.get(pair)
@@ -97,9 +99,8 @@ class Ring:
         self._enter(tenant_id)
 
     def choose(self, size: int) -> list[Share]:
-        """Weighted round robin from the cursor: each tenant its weight, times what fills the batch, of its highest ready
-        priority. Who is cut off goes first next time, for the rest. One pair per tenant: two would each spend the same
-        free slots."""
+        """Weighted round robin from the cursor: each tenant its weight, times what fills the batch. Who is cut off goes
+        first next time, for the rest."""
         shares: list[Share] = []
         quantum, left = -(-size // max(1, self._total)), size
         start = bisect_left(self._turns, self._cursor)
@@ -110,8 +111,9 @@ class Ring:
             count = min(left, wanted)
             left -= count
             self._cursor, self._owed = (tenant_id, wanted - count) if count < wanted else (tenant_id + 1, 0)
-            shares.append(Share(tenant_id, max(self._ready[tenant_id]), count))
-            self.touched.add(shares[-1][:2])
+            pairs = [(tenant_id, priority) for priority in sorted(self._ready[tenant_id], reverse=True)]
+            shares.append(Share(tenant_id, count, pairs))
+            self.touched.update(pairs)
             if not left:
                 break
         return shares

@@ -70,7 +70,9 @@ def settle(connection: Connection, settlements: Iterable[Settlement]) -> Settled
     jobs = {s.held.job_id: s for s in batch}
     if len(jobs) < len(batch):  # two leases of one job, after a lost commit: at most one of them is alive
         last = list(jobs.values())
-        return settle(connection, [s for s in batch if s is not jobs[s.held.job_id]]) | settle(connection, last)
+        return settle(connection, [s for s in batch if s is not jobs[s.held.job_id]]) | settle(
+            connection, last
+        )
     settled = Settled(batch)
     if not batch:
         return settled
@@ -170,9 +172,7 @@ def _put_back(connection: Connection, some: Decided) -> dict[UUID, Fate]:
     return _written(connection.execute(load("put_back"), values, binary=True), some)
 
 
-def _written(
-    cursor: psycopg.Cursor[Any], some: Sequence[tuple[Settlement, Fate]]
-) -> dict[UUID, Fate]:
+def _written(cursor: psycopg.Cursor[Any], some: Sequence[tuple[Settlement, Fate]]) -> dict[UUID, Fate]:
     if cursor.rowcount == len(some):
         return {s.held.job_id: fate for s, fate in some}
     found = {job_id for (job_id,) in cursor.fetchall()}
@@ -202,7 +202,9 @@ def _fenced(connection: Connection, missing: Sequence[Settlement]) -> set[UUID]:
     for day, some in _by_day(missing).items():
         dues = arrays.timestamps([s.held.due_at for s in some])
         try:
-            rows = connection.execute(for_day("settled_before", day), {**_claims(some), "dues": dues}).fetchall()
+            rows = connection.execute(
+                for_day("settled_before", day), {**_claims(some), "dues": dues}
+            ).fetchall()
         except psycopg.errors.UndefinedTable:  # the day was dropped by hand
             continue
         fenced -= {job_id for (job_id,) in rows}
@@ -218,4 +220,7 @@ def _by_day(some: Iterable[Settlement]) -> dict[date, list[Settlement]]:
 
 def _claims(some: Iterable[Settlement]) -> dict[str, Any]:
     held = [s.held for s in some]
-    return {"ids": arrays.uuids([h.job_id for h in held]), "tokens": arrays.uuids([h.lease_token for h in held])}
+    return {
+        "ids": arrays.uuids([h.job_id for h in held]),
+        "tokens": arrays.uuids([h.lease_token for h in held]),
+    }

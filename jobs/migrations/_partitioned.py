@@ -31,7 +31,9 @@ class CreatePartitionedModel(CreateModel):
         sql, params = schema_editor.table_sql(model)
         quote, pk = schema_editor.quote_name, model._meta.pk
         # A composite key comes as a constraint of its own, a simple one behind its column.
-        before, _, after = sql.partition(", PRIMARY KEY" if isinstance(pk, CompositePrimaryKey) else " PRIMARY KEY")
+        before, _, after = sql.partition(
+            ", PRIMARY KEY" if isinstance(pk, CompositePrimaryKey) else " PRIMARY KEY"
+        )
         if isinstance(pk, CompositePrimaryKey):
             after = after.partition(")")[2]
         if not after or " PRIMARY KEY" in after:

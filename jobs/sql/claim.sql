@@ -1,43 +1,42 @@
--- claim: take entries of the chosen pairs, each from its mark on, under the claim's lease token; with what was asked
--- for, where the job is due today (its leaf by name).
+-- claim: take entries of the chosen tenants, of each its share over its pairs, the highest priority first, each pair
+-- from its mark on, under the claim's lease token; with what was asked for, where the job is due today (its leaf by
+-- name). A tenant's pairs are a slice of the three arrays; a lower one is only probed when the higher ones ran dry.
 -- Guards: not leased, not parked, due by the server's clock, a type this worker knows, our own process still alive;
 -- a limited tenant or queue that we did not lock gives nothing, so a limit set since the last look is never broken.
--- One pair per tenant: two would each spend the same free slots.
 -- The pick is MATERIALIZED: a sub-select in UPDATE … WHERE id IN may run again and overclaim. The row lock sits inside
 -- the inner LIMIT, so nothing is locked in vain; SKIP LOCKED, so two claimers never wait for each other.
 -- Written by ctid: joined by key, a plan made while the statistics say "empty" walks the whole table once a row (25 s
 -- for 500 of 50,000). A row that was changed after our snapshot is locked but not found by its new ctid: next time.
 -- An entry that must start at once (its last attempt, it was in a crash, or it takes up a slot of a limit) is taken
--- for a free thread only; the first one that was left says how far the mark may go.
+-- for a free thread only. What was picked and not taken is told too: the mark must not pass it.
 -- Committed asynchronously: a crash of the server may lose a claim, and the job is claimed again.
 WITH number AS MATERIALIZED (
     SELECT nextval('jobs_claim_no') AS no, set_config('synchronous_commit', 'off', true)
 ),
 tenants AS MATERIALIZED (
-    SELECT pair.tenant_id, pair.priority::smallint, pair.run_at, pair.job_id, pair.ord, tenant.slug, tenant.weight,
+    SELECT share.tenant_id, share.first, share.last, share.ord, tenant.slug, tenant.weight,
         tenant.max_running IS NOT NULL AS limited, lock.held, running.oldest,
         CASE
-            WHEN tenant.max_running IS NULL THEN pair.share
+            WHEN tenant.max_running IS NULL THEN share.most
             WHEN NOT lock.held THEN 0
-            ELSE greatest(0, least(pair.share, tenant.max_running - running.count))
+            ELSE greatest(0, least(share.most, tenant.max_running - running.count))
         END AS allowed
     FROM unnest(
-        %(tenants)s::bigint[], %(priorities)s::bigint[], %(run_ats)s::timestamptz[], %(job_ids)s::uuid[], %(shares)s::bigint[],
-        %(oldest)s::bigint[]
-    ) WITH ORDINALITY pair(tenant_id, priority, run_at, job_id, share, oldest, ord)
+        %(tenants)s::bigint[], %(shares)s::bigint[], %(oldest)s::bigint[], %(firsts)s::bigint[], %(lasts)s::bigint[]
+    ) WITH ORDINALITY share(tenant_id, most, oldest, first, last, ord)
     LEFT JOIN LATERAL (
-        SELECT slug, weight, max_running FROM jobs_tenant WHERE id = pair.tenant_id LIMIT 1
+        SELECT slug, weight, max_running FROM jobs_tenant WHERE id = share.tenant_id LIMIT 1
     ) tenant ON true
     CROSS JOIN LATERAL (
         SELECT coalesce(
-            pair.tenant_id = ANY(string_to_array(current_setting('punctual.tenants', true), ',')::bigint[]), false
+            share.tenant_id = ANY(string_to_array(current_setting('punctual.tenants', true), ',')::bigint[]), false
         ) AS held
     ) lock
     LEFT JOIN LATERAL (
         SELECT count(*), min(claim_no) AS oldest FROM (
             SELECT entry.claim_no FROM jobs_queueentry entry
-            WHERE lock.held AND entry.tenant_id = pair.tenant_id AND entry.lease_token IS NOT NULL
-                AND entry.claim_no >= pair.oldest
+            WHERE lock.held AND entry.tenant_id = share.tenant_id AND entry.lease_token IS NOT NULL
+                AND entry.claim_no >= share.oldest
             ORDER BY entry.claim_no
             LIMIT tenant.max_running
         ) leased
@@ -70,49 +69,50 @@ pick AS MATERIALIZED (
     SELECT entry.*, tenants.ord
     FROM tenants
     CROSS JOIN LATERAL (
-        SELECT ctid, run_at, job_id,
-            attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited FROM room) AS at_once
-        FROM jobs_queueentry
-        WHERE queue = %(queue)s AND lease_token IS NULL AND parked IS NULL
-            AND tenant_id = tenants.tenant_id AND priority = tenants.priority
-            AND (run_at, job_id) > (tenants.run_at, tenants.job_id) AND run_at <= now()
-            AND job_type = ANY(%(types)s::text[]) AND (crashes >= 2) = %(suspects)s
-        ORDER BY run_at, job_id
+        SELECT entry.*, pair.priority, pair.ord AS pair
+        FROM unnest(
+            (%(priorities)s::bigint[])[tenants.first:tenants.last], (%(run_ats)s::timestamptz[])[tenants.first:tenants.last],
+            (%(job_ids)s::uuid[])[tenants.first:tenants.last]
+        ) WITH ORDINALITY pair(priority, run_at, job_id, ord)
+        CROSS JOIN LATERAL (
+            SELECT ctid, run_at, job_id,
+                attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited FROM room) AS at_once
+            FROM jobs_queueentry
+            WHERE queue = %(queue)s AND lease_token IS NULL AND parked IS NULL
+                AND tenant_id = tenants.tenant_id AND priority = pair.priority::smallint
+                AND (run_at, job_id) > (pair.run_at, pair.job_id) AND run_at <= now()
+                AND job_type = ANY(%(types)s::text[]) AND (crashes >= 2) = %(suspects)s
+            ORDER BY run_at, job_id
+            LIMIT tenants.allowed
+            FOR UPDATE SKIP LOCKED
+        ) entry
         LIMIT tenants.allowed
-        FOR UPDATE SKIP LOCKED
     ) entry
     WHERE tenants.allowed > 0
     LIMIT (SELECT greatest(0, size) FROM room)
 ),
 fit AS MATERIALIZED (
-    SELECT *, NOT at_once OR row_number() OVER (PARTITION BY at_once ORDER BY ord) <= %(free)s AS taken
+    SELECT *, NOT at_once OR row_number() OVER (PARTITION BY at_once ORDER BY ord, pair) <= %(free)s AS taken
     FROM pick
-),
-seen AS (
-    SELECT ord, count(*) FROM pick GROUP BY ord
-),
-passed AS (
-    SELECT DISTINCT ON (ord) ord, run_at, job_id FROM fit WHERE NOT taken ORDER BY ord, run_at, job_id
 ),
 claimed AS (
     UPDATE jobs_queueentry entry
     SET lease_token = %(token)s, process_id = %(process_id)s, claim_no = (SELECT no FROM number),
         claimed_at = clock_timestamp(), attempt = attempt + 1
     WHERE ctid = ANY(ARRAY(SELECT ctid FROM fit WHERE taken))
-    RETURNING entry.job_id, entry.due_at, entry.tenant_id, entry.priority, entry.job_type, entry.attempt,
-        entry.max_attempts, entry.crashes, entry."group", entry.run_at
+    RETURNING entry.job_id, entry.due_at, entry.job_type, entry.attempt, entry.max_attempts, entry.crashes,
+        entry."group"
 )
-SELECT tenants.tenant_id, tenants.allowed, coalesce(seen.count, 0), tenants.held, tenants.limited, tenants.weight,
-    coalesce(tenants.oldest, (SELECT no FROM number)), passed.run_at, passed.job_id, tenants.slug,
+SELECT tenants.tenant_id, tenants.allowed, tenants.held, tenants.limited, tenants.weight,
+    coalesce(tenants.oldest, (SELECT no FROM number)), tenants.slug,
     room.size, room.limited, coalesce(room.oldest, (SELECT no FROM number)), clock_timestamp(),
-    claimed.job_id, claimed.run_at, claimed.job_type, claimed.attempt, claimed.max_attempts, claimed.crashes,
-    claimed."group", job.payload
+    fit.priority, fit.run_at, fit.job_id, claimed.job_id IS NOT NULL,
+    claimed.job_type, claimed.attempt, claimed.max_attempts, claimed.crashes, claimed."group", job.payload
 FROM tenants
 CROSS JOIN room
-LEFT JOIN seen ON seen.ord = tenants.ord
-LEFT JOIN passed ON passed.ord = tenants.ord
-LEFT JOIN claimed ON claimed.tenant_id = tenants.tenant_id
+LEFT JOIN fit ON fit.ord = tenants.ord
+LEFT JOIN claimed ON claimed.job_id = fit.job_id
 LEFT JOIN LATERAL (
     SELECT payload::text FROM {job} WHERE due_at = claimed.due_at AND id = claimed.job_id LIMIT 1
 ) job ON true
-ORDER BY tenants.ord, claimed.run_at, claimed.job_id
+ORDER BY tenants.ord, fit.pair, fit.run_at, fit.job_id

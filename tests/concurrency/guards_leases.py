@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from django.db import transaction
 
-from jobs.leases import Claimer, Taken, claim, end, fetch, renew, rescue, settle
+from jobs.leases import Claimer, claim, end, fetch, renew, rescue, settle
 from jobs.leases.rescue import _settle_found
 from jobs.leases.settle import _decide
 from jobs.models import Outcome, Queue, QueueEntry, Tenant
@@ -51,7 +51,7 @@ def _claimer(connection: Connection) -> Claimer:
     return Claimer("test.noop", process(connection), registry.names())
 
 
-def _two_taken(connection: Connection) -> list[Taken]:
+def _two_taken(connection: Connection) -> list[Claim]:
     """By one process, of two days, in the order of their ids."""
     schedule(delay=-timedelta(days=1, seconds=1))
     due_job()
@@ -197,7 +197,7 @@ def a_tenant_that_another_has_locked_gives_nothing(connection: Connection) -> No
 def a_tenant_stays_locked_until_it_has_given(connection: Connection) -> None:
     _a_limit_of_one(queue=False)
     with own_connection() as other:
-        mine, yours, theirs = _claimer(connection), _claimer(other), list[Taken]()
+        mine, yours, theirs = _claimer(connection), _claimer(other), list[Claim]()
         other.execute("BEGIN")
         meanwhile = _interrupted(connection, "lock_tenants", lambda: theirs.extend(yours.claim(other, 9, 9)))
         taken = mine.claim(meanwhile, 9, 9)

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from jobs import retry
-from jobs.leases import Taken, end, fetch, register, renew, rescue, rescue_process
+from jobs.leases import end, fetch, register, renew, rescue, rescue_process
 from jobs.leases.rescue import _failed
 from jobs.models import Attempt, Job, Process, QueueEntry
 from tests.db import test_autopsy, test_rescue
@@ -25,7 +25,7 @@ def _lease(process_id: int) -> datetime:
     return Process.objects.get(pk=process_id).lease_expires_at
 
 
-def _taken(here: Connection, *jobs: Job) -> list[Taken]:
+def _taken(here: Connection, *jobs: Job) -> list[Claim]:
     """Claims of all that is due, in the order of these jobs."""
     come_due(here)
     taken = {each.held.job_id: each for each in take(here, "test.noop", process(here))}

@@ -7,7 +7,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from jobs.leases import Claimer, ProcessExpired, Taken, end
+from jobs.leases import Claimer, ProcessExpired, end
 from jobs.models import Job, QueueEntry
 from jobs.registry import registry
 from tests.factories import come_due, process, schedule, server_time
@@ -22,7 +22,7 @@ def ready(*jobs: Job, ago: float = 60.0) -> None:
         QueueEntry.objects.filter(job_id=job.id).update(run_at=moment)
 
 
-def ids(taken: list[Taken]) -> list[UUID]:
+def ids(taken: list[Claim]) -> list[UUID]:
     return [each.held.job_id for each in taken]
 
 

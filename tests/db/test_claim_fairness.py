@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from jobs.leases import Claimer, Taken, claim
+from jobs.leases import Claimer, claim
 from jobs.models import Job, QueueEntry, Tenant
 from jobs.registry import registry
 from tests.factories import come_due, process, schedule
@@ -22,7 +22,7 @@ def claimer(here: Connection) -> Claimer:
     return mine
 
 
-def by_tenant(taken: list[Taken]) -> Counter[int]:
+def by_tenant(taken: list[Claim]) -> Counter[int]:
     return Counter(each.tenant_id for each in taken)
 
 

@@ -12,7 +12,7 @@ from dispatch.dispatcher import Dispatcher
 from dispatch.ticker import Ticker
 from jobs import verbs
 from jobs.clock import DatabaseClock
-from jobs.leases import Autopsy, Claimer, Taken, end, fetch, park, rescue, rescue_process, settle, unpark
+from jobs.leases import Autopsy, Claimer, end, fetch, park, rescue, rescue_process, settle, unpark
 from jobs.models import Queue, Tenant
 from jobs.registry import registry
 from jobs.results import Completed, Released, Result, Settlement, Snoozed
@@ -53,7 +53,7 @@ def _dispatch(recorder: Recorder) -> None:
     recorder.execute(for_day("timer_with_entry", due.date()), {"until": due, "aside": []}).fetchone()
 
 
-def _claim(recorder: Recorder) -> list[Taken]:
+def _claim(recorder: Recorder) -> list[Claim]:
     connection: Any = recorder
     mine = process(recorder.connection)
     taken = Claimer("q0", mine, registry.names()).claim(connection, NUMBER, NUMBER)
@@ -68,7 +68,7 @@ def _claim(recorder: Recorder) -> list[Taken]:
     return taken
 
 
-def _settle(recorder: Recorder, taken: list[Taken]) -> None:
+def _settle(recorder: Recorder, taken: list[Claim]) -> None:
     connection: Any = recorder
     results: list[Result] = [
         Completed(),
