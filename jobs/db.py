@@ -1,8 +1,9 @@
 """Own psycopg connections on Django's settings, for the loops and for DDL. Django's own binds on the client and
 belongs to its thread's transaction; these are in autocommit, bind on the server and speak UTC.
 
-Nothing is prepared: each statement is planned with its values and with the tables' present size. A kept plan made
-while the queue was empty would be used on the burst that follows.
+Only the few hot statements that ask for it are prepared, and only where no pooler stands between: their plans are the
+same whatever the statistics say (tests/schema/test_query_plans.py). Any other is planned with its values and with the
+tables' present size: a kept plan made while the queue was empty would be used on the burst that follows.
 """
 
 from __future__ import annotations
@@ -12,21 +13,26 @@ from typing import Any
 import psycopg
 from django.db import connections
 
+_NEVER = 1 << 31
+"""Executions after which psycopg prepares a statement by itself."""
 DIRECT_ALIAS = "direct"
 """Django alias of the unpooled address (LISTEN, DDL, VACUUM); falls back to the database itself."""
 
 
 def connect(
-    using: str = "default", *, direct: bool = False, name: str = "punctual"
+    using: str = "default", *, direct: bool = False, name: str = "punctual", prepare: bool = False
 ) -> psycopg.Connection[Any]:
     """Open a connection of our own. `name` is its application_name, by which a supervisor finds a child's sessions.
+    `prepare`: allow `execute(…, prepare=True)` to prepare; not behind a transaction pooler.
     psycopg.OperationalError when the server cannot be reached."""
     alias = DIRECT_ALIAS if direct and using == "default" and DIRECT_ALIAS in connections.settings else using
     params = connections[alias].get_connection_params()
     for ours in ("context", "cursor_factory", "prepare_threshold"):
         params.pop(ours, None)
     params["application_name"] = name[:63]
-    connection: psycopg.Connection[Any] = psycopg.connect(**params, autocommit=True, prepare_threshold=None)
+    connection: psycopg.Connection[Any] = psycopg.connect(
+        **params, autocommit=True, prepare_threshold=_NEVER if prepare else None
+    )
     if connection.info.parameter_status("TimeZone") != "UTC":
         connection.execute("SET TIME ZONE 'UTC'")
     return connection

@@ -198,7 +198,7 @@ class Claimer:
                 connection.execute(load("lock_queue"), values)
             if limited:
                 connection.execute(load("lock_tenants"), {**values, "limited": arrays.int8s(limited)})
-            cursor = connection.execute(statement, values, binary=True)
+            cursor = connection.execute(statement, values, binary=True, prepare=True)
         return self._read(cursor.fetchall(), shares, size, set(limited), token)
 
     def _read(

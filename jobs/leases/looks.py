@@ -8,7 +8,7 @@ A hop over everything runs at a fresh start, again when all that was open then h
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import heapify, heappop
@@ -182,31 +182,18 @@ class Looks:
         if self._xmin >= self._copied_at:  # this sweep saw what those that were open then have left
             self._started = True
             for line in self.lines.values():
-                ring = line.ring
-                ring.floors |= {pair: min(mark, ring.marks[pair]) for pair, mark in line.copied.items()}
-                line.copied = {pair: ring.marks[pair] for pair in ring.touched}
-                ring.touched = set()
+                line.copied = line.ring.prove(line.copied)
             self._copied_at = self._xmax
         self._sweep_at = begun + max(SWEEP, SHARE * (time.monotonic() - begun))
 
     def _see(self, connection: Connection, statement: str, values: dict[str, Any]) -> None:
-        rows: Iterable[tuple[Any, ...]] = connection.execute(load(statement), values, binary=True).fetchall()
-        moment = None
-        for (
-            moment,
-            now,
-            xmin,
-            xmax,
-            queue,
-            tenant,
-            priority,
-            run_at,
-            job_id,
-            unknown,
-            weight,
-            limited,
-        ) in rows:
-            self._now, self._xmin, self._xmax = now, xmin, xmax
+        rows: list[tuple[Any, ...]] = connection.execute(
+            load(statement), values, binary=True, prepare=statement == "look"
+        ).fetchall()
+        if rows:
+            moment, self._now, self._xmin, self._xmax = rows[-1][:4]
+            self.clock.observe(moment)
+        for _, now, _, _, queue, tenant, priority, run_at, job_id, unknown, weight, limited in rows:
             if run_at is None:
                 continue
             line = self.lines[queue]
@@ -215,5 +202,3 @@ class Looks:
                 line.coming.append((run_at, (tenant, priority), weight, limited))
             else:
                 line.ring.see((tenant, priority), weight, limited, run_at, job_id)
-        if moment is not None:
-            self.clock.observe(moment)

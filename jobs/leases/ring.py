@@ -98,6 +98,21 @@ class Ring:
         self._away.discard(tenant_id)
         self._enter(tenant_id)
 
+    def prove(self, copied: dict[Pair, Mark]) -> dict[Pair, Mark]:
+        """All that was open when these marks were copied has ended, and what it left was seen: they are floors now. What
+        no claim needs any more is forgotten. Returns the marks for the next proof."""
+        for pair, mark in copied.items():
+            if pair in self.touched or pair[1] in self._ready.get(pair[0], ()):
+                self.floors[pair] = min(mark, self.marks[pair])
+            else:
+                del self.marks[pair], self.floors[pair]
+                if pair[0] not in self._ready and pair[0] not in self._away:
+                    self._weights.pop(pair[0], None)
+                    self.limited.discard(pair[0])
+        copied = {pair: self.marks[pair] for pair in self.touched}
+        self.touched = set()
+        return copied
+
     def choose(self, size: int) -> list[Share]:
         """Weighted round robin from the cursor: each tenant its weight, times what fills the batch. Who is cut off goes
         first next time, for the rest."""

@@ -157,7 +157,7 @@ def _end(connection: Connection, day: date, some: Sequence[tuple[Settlement, Fat
             "crashes": arrays.int8s([fate.crashes for fate in fates]),
         }
     statement = for_day("complete" if lean else "end", day)
-    return _written(connection.execute(statement, values, binary=True), some)
+    return _written(connection.execute(statement, values, binary=True, prepare=lean), some)
 
 
 def _put_back(connection: Connection, some: Decided) -> dict[UUID, Fate]:
