@@ -25,6 +25,8 @@ class Wakeup:
 
     def listen(self, connection: Connection) -> None:
         """Take hints from this connection, which must be a session of its own (not behind a transaction pooler)."""
+        # For hints that arrive during a statement; without a handler psycopg would keep them all, unread.
+        connection.add_notify_handler(self._hinted)
         connection.execute(f"LISTEN {CHANNEL}")
 
     def set(self) -> None:
@@ -63,8 +65,8 @@ class Wakeup:
 
     def _read_hints(self, connection: Connection) -> None:
         connection.pgconn.consume_input()  # raises when the server has closed the session
-        hinted = False
-        while connection.pgconn.notifies():
-            hinted = True
-        if hinted:
-            self._second_look = time.monotonic() + SECOND_LOOK
+        while hint := connection.pgconn.notifies():
+            self._hinted(hint)
+
+    def _hinted(self, hint: object) -> None:
+        self._second_look = time.monotonic() + SECOND_LOOK

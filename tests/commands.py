@@ -61,7 +61,7 @@ class Command:
 
     @property
     def errors(self) -> list[str]:
-        return [line for line in self.log.splitlines() if "ERROR" in line or "CRITICAL" in line]
+        return [line for line in self.log.splitlines() if "level=error" in line or "level=critical" in line]
 
     @property
     def children(self) -> list[int]:

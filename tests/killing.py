@@ -1,10 +1,15 @@
-"""Kill points: a database session that is ended after a chosen round trip, its reply lost."""
+"""Kill points: a database session, or a whole process, that is ended at a chosen round trip."""
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -48,6 +53,27 @@ def kill_point(connection: Connection, number: int) -> Iterator[Point]:
         yield point
     finally:
         connection.wait = wait  # type: ignore[method-assign]
+
+
+def die_at(number: int, epitaph: Path, *, sent: bool) -> None:
+    """Kill this process with SIGKILL at round trip `number` (from 0) of this thread from now on: with its statement on
+    the way to the server when `sent`, else with the reply here. The trip's name goes into `epitaph`."""
+    wait: Callable[..., Any] = Connection.wait
+    thread, numbers = threading.get_ident(), count()
+
+    def wait_and_die(self: Connection, trip: Generator[Any, Any, Any], *args: Any, **kwargs: Any) -> Any:
+        mine = threading.get_ident() == thread and next(numbers) == number
+        if mine:
+            epitaph.write_text(_name_of(trip))
+        if mine and sent:
+            next(trip, None)
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = wait(self, trip, *args, **kwargs)
+        if mine:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+    psycopg.Connection.wait = wait_and_die  # type: ignore[method-assign, assignment]
 
 
 def _name_of(trip: Generator[Any, Any, Any]) -> str:

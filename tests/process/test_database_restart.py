@@ -16,9 +16,9 @@ from uuid import UUID
 import pytest
 from django.core.management import call_command
 from django.db import DatabaseError, connections
-from pytest_django import DjangoDbBlocker
+from pytest_django import DjangoDbBlocker, Settings
 
-from jobs import clock, partitions, tenants
+from jobs import clock, db, partitions, tenants
 from jobs.invariant import check
 from jobs.models import Job, Outcome
 from scheduler_project import embedded, env
@@ -31,6 +31,11 @@ from tests.waiting import wait_until
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 OWN = "own"
 DAY = timedelta(days=1)
+LOST = 'logger=dispatch.worker event="database lost"'
+ASLEEP = (
+    "SELECT FROM pg_stat_activity WHERE application_name LIKE 'punctual worker %' AND state = 'idle' "
+    "AND query LIKE '-- the idle look%'"
+)
 
 
 @pytest.fixture
@@ -49,6 +54,7 @@ def data(django_db_blocker: DjangoDbBlocker) -> Iterator[Path]:
             partitions.ensure(partitions.wanted_days(clock.now(OWN))[:5], OWN)
             yield data
             connections[OWN].close()
+            del connections[OWN]
     finally:
         tenants.forget()
         connections.settings.pop(OWN, None)
@@ -129,3 +135,31 @@ def test_db_03_nothing_is_lost_or_stuck_when_the_database_is_killed_and_stopped_
     assert findings.counts["completed"] >= len(promised)
     ended = Outcome.objects.using(OWN).filter(pk__in=promised, state="completed")
     assert ended.count() == len(promised)
+
+
+def test_db_01_after_each_restart_a_hint_wakes_the_worker_again(
+    data: Path, tmp_path: Path, settings: Settings
+) -> None:
+    """Its polls are ten minutes apart, and its lease is as long, so that no other child takes over: what starts a job is
+    the hint of its client or, for a timer, that of the dispatcher."""
+    settings.SCHEDULER = {"look_ahead": 0.3, "idle_poll": 0.1, "period": 0.1}  # due in a second: a timer
+    ledger = Ledger(tmp_path / "ledger")
+
+    def asleep() -> bool:
+        with db.connect(OWN) as connection:
+            return connection.execute(ASLEEP).fetchone() is not None
+
+    with commands_of_tests.commands(commands_of_tests.environment(embedded.uri(data)), tmp_path) as started:
+        dispatcher = started.dispatcher()
+        worker = started.worker(SCHEDULER_IDLE_POLL="600", SCHEDULER_LOOK_AHEAD="1200", SCHEDULER_LEASE="600")
+        for delay in (timedelta(), timedelta(seconds=1)):
+            wait_until(asleep, what="a worker that sleeps")
+            stop_at_once(data)
+            worker.says(LOST, worker.log.count(LOST) + 3)  # it is refused a few times
+            embedded.start(data, durable=True)
+            wait_until(asleep, what="a worker that sleeps again")
+            connections[OWN].close()  # from before the restart
+            job = Job.objects.db_manager(OWN).schedule("test.ledger", {"ledger": str(ledger)}, delay=delay)
+            wait_until(lambda job=job: ledger.count("end", job.id), what="its run")  # type: ignore[misc]
+        assert {event.pid for event in ledger.events} == set(worker.children)
+        assert (dispatcher.process.poll(), dispatcher.errors + worker.errors) == (None, [])
