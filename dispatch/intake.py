@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 
+from dispatch.starts import AHEAD
 from jobs.clock import DatabaseClock, boottime
 from jobs.conf import conf
 from jobs.leases import Claimer, Looks, fetch, park
@@ -35,7 +37,15 @@ class Intake:
         self.clock = clock
         self._looks = Looks(queues, types, suspects=suspects, clock=clock)
         self._claimers = {
-            name: Claimer(name, process_id, types, suspects=suspects, looks=self._looks) for name in queues
+            name: Claimer(
+                name,
+                process_id,
+                types,
+                suspects=suspects,
+                looks=self._looks,
+                ahead=timedelta() if suspects else AHEAD,
+            )
+            for name in queues
         }
         self._parked_at = float("-inf")
 

@@ -46,11 +46,15 @@ class Wakeup:
             selector.register(self._read, selectors.EVENT_READ)
             if connection is not None and not connection.closed:
                 selector.register(connection.fileno(), selectors.EVENT_READ, connection)
-            for key, _ in selector.select(max(0.0, timeout)):
+            rest = timeout % 0.001 if timeout > 0 else 0.0  # epoll rounds up to the next millisecond
+            events = selector.select(max(0.0, timeout - rest))
+            for key, _ in events:
                 if key.data is None:
                     self._drain()
                 else:
                     self._read_hints(key.data)
+            if not events:
+                time.sleep(rest)
         if second and time.monotonic() >= second and self._second_look == second:
             self._second_look = 0.0
             return True

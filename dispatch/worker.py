@@ -20,6 +20,7 @@ from dispatch.holdings import Holdings
 from dispatch.intake import Intake
 from dispatch.settler import Settler
 from dispatch.slots import NEVER, Slots
+from dispatch.starts import Starts
 from dispatch.turns import Turns
 from dispatch.wakeup import Wakeup
 from dispatch.watch import Watch
@@ -71,6 +72,7 @@ class Worker:
         self.intake = Intake(
             settings.queues, settings.process_id, registry.names(), self.clock, suspects=settings.suspects
         )
+        self.starts = Starts(self.clock, self.bodies.put)
         self.turns = Turns()
         self.watch = Watch(settings.process_id, self.holdings, self.settler.put)
         self._draining = threading.Event()
@@ -114,12 +116,15 @@ class Worker:
         self._check(connection)
         ready = self.turns.of(self.intake.ready(connection), boottime())
         claimed = [self._claim(connection, name, len(ready)) for name in ready]
+        start_in = self.starts.release()
         if not any(claimed):
             if ready and all(count is None for count in claimed):
                 idle = conf().idle_poll.total_seconds()  # a thread that becomes free wakes us
             else:
                 idle = self.intake.idle_for(connection)
-            if self.wakeup.wait(connection, min(idle, CHECK) if len(self.holdings) else idle):
+            if len(self.holdings):
+                idle = min(idle, CHECK if start_in is None else start_in)
+            if self.wakeup.wait(connection, idle):
                 self.intake.forget()
 
     def _check(self, connection: Connection) -> None:
@@ -155,8 +160,9 @@ class Worker:
         for each in missing:
             logger.error("a claimed job has no row: run checkjobs", extra={"job": str(each.held.job_id)})
             self.settler.put(Settlement(each.held, Snoozed(MISSING_ROW_WAIT), None))
-        for claim in claims:
-            self.bodies.put(self.holdings.add(claim))
+        held = [self.starts.put(self.holdings.add(claim)) for claim in claims]
+        if any(held):
+            self.clock.read(connection)  # the claim's own reply is too slow to tell the time by
         return len(claims)
 
     def _on_settled(self, settled: Settled) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 from django.db import connections
 
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+SLOWEST = 0.1
+"""Seconds by which a reply may be slower than the fastest one; more is a clock that was set back."""
 REFRESH = 30.0
 """Seconds after which an estimate is measured anew: host clocks drift by some 10 ms an hour."""
 
@@ -29,10 +31,17 @@ class DatabaseClock:
 
     def __init__(self) -> None:
         self._mark: tuple[datetime, float] | None = None
+        self._observed = 0.0
 
     def observe(self, timestamp: datetime) -> None:
-        """Take over a timestamp (clock_timestamp()) that the database has just sent."""
-        self._mark = (timestamp.astimezone(UTC), boottime())
+        """Take over a timestamp (clock_timestamp()) that the database has just sent. Of the replies of one second the
+        fastest counts: a slow one says less. One that is behind by more than that would be a clock that was set back."""
+        timestamp, arrived = timestamp.astimezone(UTC), boottime()
+        if self._mark is not None and arrived - self._observed < 1.0:
+            ahead = (self.at(arrived) - timestamp).total_seconds()
+            if 0 <= ahead < SLOWEST:
+                return
+        self._mark, self._observed = (timestamp, arrived), arrived
 
     def stale(self) -> bool:
         return self._mark is None or boottime() - self._mark[1] > REFRESH

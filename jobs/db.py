@@ -33,6 +33,8 @@ def connect(
     connection: psycopg.Connection[Any] = psycopg.connect(
         **params, autocommit=True, prepare_threshold=_NEVER if prepare else None
     )
+    if prepare:
+        connection.execute("SET plan_cache_mode = force_generic_plan")
     if connection.info.parameter_status("TimeZone") != "UTC":
         connection.execute("SET TIME ZONE 'UTC'")
     return connection

@@ -36,6 +36,8 @@ class Claim(NamedTuple):
     tenant: str
     queue: str
     priority: int
+    run_at: datetime
+    """When its body may start."""
     group: str | None
     limited: bool
     """Held under a limit: its body must not outlive its lease."""

@@ -11,6 +11,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import nullcontext
+from datetime import timedelta
 from itertools import accumulate
 from typing import Any
 from uuid import UUID, uuid4
@@ -21,7 +22,7 @@ from jobs import arrays
 from jobs.clock import DatabaseClock
 from jobs.errors import SchedulerError
 from jobs.leases.looks import Looks
-from jobs.leases.ring import Mark, Pair, Share, just_before
+from jobs.leases.ring import NIL, Mark, Pair, Share, just_before
 from jobs.partitions import day_of
 from jobs.results import Claim, Held
 from jobs.sql import for_day, load
@@ -71,13 +72,15 @@ class Claimer:
         suspects: bool = False,
         clock: DatabaseClock | None = None,
         looks: Looks | None = None,
+        ahead: timedelta = timedelta(),
     ) -> None:
         """`suspects`: claim only entries that crashed their process twice, instead of all others. `looks`: shared with
-        the claimers of the process's other queues."""
+        the claimers of the process's other queues. `ahead`: how long before its time an entry may be claimed."""
         self.queue, self.process_id, self.types, self.suspects = queue, process_id, list(types), suspects
         self.looks = looks or Looks([queue], types, suspects=suspects, clock=clock or DatabaseClock())
         self.line = self.looks.lines[queue]
         self.ring = self.line.ring
+        self.ahead = self.line.ahead = ahead
         self._counts: dict[int, Count] = {}
         self._full: set[int] = set()
         self._busy: dict[int, float] = {}
@@ -174,6 +177,7 @@ class Claimer:
             "suspects": self.suspects,
             "size": size,
             "free": free,
+            "ahead": self.line.ahead,
             "token": token,
             "tenants": arrays.int8s([share.tenant_id for share in shares]),
             "firsts": arrays.int8s(
@@ -205,7 +209,7 @@ class Claimer:
         self, rows: list[tuple[Any, ...]], shares: list[Share], size: int, asked: set[int], token: UUID
     ) -> list[Claim]:
         """The claims, and what the rows tell of each tenant, at least one row each."""
-        room, queue_limited, queue_oldest, moment = rows[0][7:11]
+        room, queue_limited, queue_oldest, moment, now = rows[0][7:12]
         self.looks.clock.observe(moment)
         if room == -1:
             raise ProcessExpired(f"the lease of process {self.process_id} has ended")
@@ -216,7 +220,25 @@ class Claimer:
         marks: dict[Pair, Mark] = {}
         stuck: set[Pair] = set()
         process_id, queue, clean = self.process_id, self.queue, True
-        for tenant_id, _, _, limited, _, _, slug, _, _, _, _, priority, run_at, job_id, taken, *rest in rows:
+        for (
+            tenant_id,
+            _,
+            _,
+            limited,
+            _,
+            _,
+            slug,
+            _,
+            _,
+            _,
+            _,
+            _,
+            priority,
+            run_at,
+            job_id,
+            taken,
+            *rest,
+        ) in rows:
             if job_id is None:
                 continue
             seen[tenant_id] += 1
@@ -228,13 +250,23 @@ class Claimer:
                 held = Held(job_id, token, process_id, kind, attempt, most, crashes)
                 limited |= queue_limited
                 claims.append(
-                    Claim(held, tenant_id, slug or str(tenant_id), queue, priority, group, limited, payload)
+                    Claim(
+                        held,
+                        tenant_id,
+                        slug or str(tenant_id),
+                        queue,
+                        priority,
+                        run_at,
+                        group,
+                        limited,
+                        payload,
+                    )
                 )
             else:
                 clean = False
                 stuck.add(pair)
         for pair, mark in marks.items():
-            self.ring.advance(pair, mark)
+            self.ring.advance(pair, min(mark, (now, NIL)))  # what comes now must not lie behind it
         for share in shares:
             pairs = [pair for pair in share.pairs if pair in marks]
             self._learn(share, told[share.tenant_id], asked, seen[share.tenant_id], pairs, cut=room < size)
@@ -242,6 +274,7 @@ class Claimer:
         return claims
 
     def _learn_queue(self, limited: bool, oldest: int, *, full: bool) -> None:
+        self.line.ahead = timedelta() if limited else self.ahead
         if not limited:
             self._queue_count = None
         elif self._queue_count is None:

@@ -49,8 +49,10 @@ class Line:
 
     queue: str
     ring: Ring = field(default_factory=Ring)
-    coming: list[tuple[datetime, Pair, int, bool]] = field(default_factory=list)
-    """(run_at, pair, weight, limited): a heap."""
+    coming: list[tuple[datetime, Pair, int, bool, datetime]] = field(default_factory=list)
+    """(when to claim it, pair, weight, limited, run_at): a heap."""
+    ahead: timedelta = timedelta()
+    """How long before its time an entry may be claimed that need not start at once."""
     more: bool = False
     """There are future entries beyond `coming`."""
     unknown: bool = False
@@ -62,7 +64,7 @@ class Line:
         """Let those whose time has come enter the ring; True when there were any."""
         arrived = False
         while self.coming and self.coming[0][0] <= now:
-            run_at, pair, weight, limited = heappop(self.coming)
+            _, pair, weight, limited, run_at = heappop(self.coming)
             self.ring.see(pair, weight, limited, run_at)
             arrived = True
         return arrived
@@ -193,12 +195,13 @@ class Looks:
         if rows:
             moment, self._now, self._xmin, self._xmax = rows[-1][:4]
             self.clock.observe(moment)
-        for _, now, _, _, queue, tenant, priority, run_at, job_id, unknown, weight, limited in rows:
+        for _, now, _, _, queue, tenant, priority, run_at, job_id, flag, weight, limited in rows:
             if run_at is None:
                 continue
             line = self.lines[queue]
-            line.unknown |= unknown
             if run_at > now:
-                line.coming.append((run_at, (tenant, priority), weight, limited))
+                claim_at = run_at if flag or limited else run_at - line.ahead
+                line.coming.append((claim_at, (tenant, priority), weight, limited, run_at))
             else:
+                line.unknown |= flag
                 line.ring.see((tenant, priority), weight, limited, run_at, job_id)

@@ -8,7 +8,7 @@
 -- Written by ctid: joined by key, a plan made while the statistics say "empty" walks the whole table once a row (25 s
 -- for 500 of 50,000). A row that was changed after our snapshot is locked but not found by its new ctid: next time.
 -- An entry that must start at once (its last attempt, it was in a crash, or it takes up a slot of a limit) is taken
--- for a free thread only. What was picked and not taken is told too: the mark must not pass it.
+-- for a free thread only, and not before its time; others up to `ahead` before it, and their worker holds them back. What was picked and not taken is told too: the mark must not pass it.
 -- Committed asynchronously: a crash of the server may lose a claim, and the job is claimed again.
 WITH number AS MATERIALIZED (
     SELECT nextval('jobs_claim_no') AS no, set_config('synchronous_commit', 'off', true)
@@ -80,7 +80,10 @@ pick AS MATERIALIZED (
             FROM jobs_queueentry
             WHERE queue = %(queue)s AND lease_token IS NULL AND parked IS NULL
                 AND tenant_id = tenants.tenant_id AND priority = pair.priority::smallint
-                AND (run_at, job_id) > (pair.run_at, pair.job_id) AND run_at <= now()
+                AND (run_at, job_id) > (pair.run_at, pair.job_id) AND run_at <= now() + %(ahead)s::interval
+                AND (run_at <= now() OR NOT (
+                    attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited FROM room)
+                ))
                 AND job_type = ANY(%(types)s::text[]) AND (crashes >= 2) = %(suspects)s
             ORDER BY run_at, job_id
             LIMIT tenants.allowed
@@ -105,7 +108,7 @@ claimed AS (
 )
 SELECT tenants.tenant_id, tenants.allowed, tenants.held, tenants.limited, tenants.weight,
     coalesce(tenants.oldest, (SELECT no FROM number)), tenants.slug,
-    room.size, room.limited, coalesce(room.oldest, (SELECT no FROM number)), clock_timestamp(),
+    room.size, room.limited, coalesce(room.oldest, (SELECT no FROM number)), clock_timestamp(), now(),
     fit.priority, fit.run_at, fit.job_id, claimed.job_id IS NOT NULL,
     claimed.job_type, claimed.attempt, claimed.max_attempts, claimed.crashes, claimed."group", job.payload
 FROM tenants

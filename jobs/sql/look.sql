@@ -1,9 +1,10 @@
 -- look: of each of my queues, the pairs in which something became due since the last look (or was committed late), and
--- the next entries that will. Rides on jobs_queueentry_next; never reads what was due before `since`, so each entry is
+-- the next entries that will; the flag says of the former that a type is unknown, of the latter that they must start at
+-- once. Rides on jobs_queueentry_next; never reads what was due before `since`, so each entry is
 -- read about once. A row without a tenant says only when it is. Locks nothing.
 -- The snapshot is for the proof: once a later xmin has passed this xmax, all that wrote when this look was made has
 -- ended. It counts transactions that write: a reader that pins the horizon does not hold it up.
-SELECT snapshot.*, queue.name, found.tenant_id, found.priority, found.run_at, NULL::uuid, found.unknown,
+SELECT snapshot.*, queue.name, found.tenant_id, found.priority, found.run_at, NULL::uuid, found.flag,
     coalesce(tenant.weight, 1), tenant.max_running IS NOT NULL
 FROM (
     SELECT clock_timestamp() AS moment, now() AS now,
@@ -13,7 +14,7 @@ FROM (
 CROSS JOIN unnest(%(queues)s::text[]) queue(name)
 LEFT JOIN LATERAL (
     (
-        SELECT tenant_id, priority, min(run_at) AS run_at, bool_or(job_type <> ALL(%(types)s::text[])) AS unknown
+        SELECT tenant_id, priority, min(run_at) AS run_at, bool_or(job_type <> ALL(%(types)s::text[])) AS flag
         FROM jobs_queueentry
         WHERE queue = queue.name AND process_id IS NULL AND parked IS NULL
             AND run_at > %(since)s AND run_at <= now() AND (crashes >= 2) = %(suspects)s
@@ -21,7 +22,7 @@ LEFT JOIN LATERAL (
     )
     UNION ALL
     (
-        SELECT tenant_id, priority, run_at, false
+        SELECT tenant_id, priority, run_at, attempt + 1 >= max_attempts OR crashes > 0
         FROM jobs_queueentry
         WHERE queue = queue.name AND process_id IS NULL AND parked IS NULL AND run_at > now()
         ORDER BY run_at
