@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
 
+from dispatch.reserve import Reserve
 from dispatch.starts import AHEAD
 from jobs.clock import DatabaseClock, boottime
 from jobs.conf import conf
-from jobs.leases import Claimer, Looks, fetch, park
+from jobs.leases import Claimer, Line, Looks, fetch, park
 from jobs.results import Claim
 
 Connection = psycopg.Connection[Any]
@@ -48,6 +49,9 @@ class Intake:
             for name in queues
         }
         self._parked_at = float("-inf")
+        self._reserve = Reserve()
+        self._woke_for: set[str] = set()
+        """Queues in which something came due as known beforehand."""
 
     def forget(self) -> None:
         """Look before the next claim. From any thread."""
@@ -63,10 +67,9 @@ class Intake:
 
     def ready(self, connection: Connection) -> list[str]:
         """Queues that may have something to claim, in random order: a worker of many must not starve the last."""
-        self._arrive()
-        if self._looks.due(busy=any(claimer.waiting for claimer in self._claimers.values())):
-            self._looks.look(connection)
-            self._park(connection)
+        late = self._arrive()
+        if late or self._looks.due(busy=any(claimer.waiting for claimer in self._claimers.values())):
+            self._look(connection)
         ready = [name for name, claimer in self._claimers.items() if claimer.waiting]
         random.shuffle(ready)
         return ready
@@ -76,13 +79,18 @@ class Intake:
     ) -> tuple[list[Claim], list[Claim]]:
         """Up to `size` claims of one queue; second, those whose job row is missing. `free`: how many of them may be
         such that must start at once."""
-        return fetch(connection, self._claimers[queue].claim(connection, size, free))
+        claims, missing = fetch(connection, self._claimers[queue].claim(connection, size, free))
+        if claims:
+            self._reserve.won()
+        elif queue in self._woke_for:
+            self._reserve.lost()
+        self._woke_for.discard(queue)
+        return claims, missing
 
     def idle_for(self, connection: Connection) -> float:
         """Seconds until something may be due or claimable, at most until the next poll."""
         if self._looks.due(busy=False):
-            self._looks.look(connection)
-            self._park(connection)
+            self._look(connection)
         self._arrive()
         limit = conf().idle_poll.total_seconds()
         now = self.clock.now()
@@ -91,17 +99,42 @@ class Intake:
                 return 0.0
             if (soon := claimer.retry_in()) is not None:
                 limit = min(limit, max(0.005, soon))
-            if (head := claimer.line.next_at) is not None:
-                limit = min(limit, max(0.0, (head - now).total_seconds()))
+            if (at := self._wake_at(claimer.line)) is not None:
+                limit = min(limit, max(0.0, (at - now).total_seconds()))
             elif claimer.line.more:
                 limit = min(limit, self._looks.next_in())
         return limit
 
-    def _arrive(self) -> None:
-        now = self.clock.now()
-        for claimer in self._claimers.values():
-            if claimer.line.coming:
+    def _arrive(self) -> bool:
+        """Let in what is due as known beforehand; True when something may be due that we stand back from: look."""
+        now, late = self.clock.now(), False
+        for name, claimer in self._claimers.items():
+            if (at := self._wake_at(claimer.line)) is None or at > now:
+                continue
+            if self._lag(claimer.line):
+                late = True
+            else:
                 claimer.line.arrive(now)
+                self._woke_for.add(name)
+        return late
+
+    def _lag(self, line: Line) -> float:
+        return 0.0 if line.crowd else self._reserve.lag
+
+    def _wake_at(self, line: Line) -> datetime | None:
+        """When to do something for what is coming: claim it ahead, or see whether it is still there."""
+        if lag := self._lag(line):
+            return line.due_at + timedelta(seconds=lag) if line.due_at else None
+        return line.next_at
+
+    def _look(self, connection: Connection) -> None:
+        """Those in reserve learn whether they were needed."""
+        heads = [(line, line.due_at) for line in self._looks.lines.values() if self._lag(line)]
+        self._looks.look(connection)
+        now = self.clock.now()
+        if any(head is not None and head < now and not len(line.ring) for line, head in heads):
+            self._reserve.lost()
+        self._park(connection)
 
     def _park(self, connection: Connection) -> None:
         """What no live process knows leaves the claims' way."""

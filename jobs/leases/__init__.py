@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobs.leases.claim import Claimer, ProcessExpired
 from jobs.leases.fetch import fetch
-from jobs.leases.looks import Looks
+from jobs.leases.looks import Line, Looks
 from jobs.leases.park import park, unpark
 from jobs.leases.process import end, register, renew
 from jobs.leases.rescue import Autopsy, rescue, rescue_process
@@ -15,6 +15,7 @@ __all__ = [
     "Claimer",
     "Ended",
     "Fate",
+    "Line",
     "Looks",
     "ProcessExpired",
     "PutBack",

@@ -100,8 +100,6 @@ class Claimer:
                 self.ring.bring_back(tenant_id)
             self._tied.clear()
         for _ in range(ROUNDS):
-            if self.line.coming:
-                self.line.arrive(self.looks.clock.now())
             if self.looks.due(busy=len(self.ring) > 0):
                 self.looks.look(connection)
                 looked = True

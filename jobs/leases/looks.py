@@ -39,6 +39,7 @@ HOP = 60.0
 """Seconds between hops."""
 SHARE = 20
 """No kind of look takes more than a twentieth of the time."""
+CROWD = timedelta(seconds=0.05)
 COMING = 16
 """How many future entries of a queue a look tells: when to wake, and for whom."""
 
@@ -54,7 +55,8 @@ class Line:
     ahead: timedelta = timedelta()
     """How long before its time an entry may be claimed that need not start at once."""
     more: bool = False
-    """There are future entries beyond `coming`."""
+    """There are future entries beyond `coming`, the last of which is due at `last_at`."""
+    last_at: datetime = BEGINNING[0]
     unknown: bool = False
     """Something due is of a type unknown here."""
     copied: dict[Pair, Mark] = field(default_factory=dict)
@@ -71,7 +73,18 @@ class Line:
 
     @property
     def next_at(self) -> datetime | None:
+        """When to claim the next one."""
         return self.coming[0][0] if self.coming else None
+
+    @property
+    def due_at(self) -> datetime | None:
+        """When it may run."""
+        return self.coming[0][4] if self.coming else None
+
+    @property
+    def crowd(self) -> bool:
+        """So many come at once that there is work for everybody."""
+        return self.more and bool(self.coming) and self.last_at - self.coming[0][4] < CROWD
 
 
 class Looks:
@@ -144,6 +157,8 @@ class Looks:
         values = {"queues": list(self.lines), "types": self.types, "suspects": self.suspects}
         self._see(connection, "look", {**values, "since": since, "coming": COMING})
         for line in self.lines.values():
+            if line.coming:
+                line.last_at = line.coming[-1][4]
             line.more = len(line.coming) == COMING
             heapify(line.coming)
 

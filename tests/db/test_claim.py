@@ -7,12 +7,14 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from jobs.leases import Claimer, ProcessExpired, end
+from jobs.leases import Claimer, ProcessExpired, end, fetch
 from jobs.models import Job, QueueEntry
 from jobs.registry import registry
+from jobs.results import Claim, Held
 from tests.factories import come_due, process, schedule, server_time
 
 Connection = psycopg.Connection[Any]
+DAY = timedelta(days=1)
 
 
 def ready(*jobs: Job, ago: float = 60.0) -> None:
@@ -39,9 +41,8 @@ def test_a_claim_writes_the_lease_and_counts_the_attempt(here: Connection) -> No
 
     entry = QueueEntry.objects.get(job_id=job.id)
     assert entry.claimed_at is not None
-    assert taken.held == (
-        job.id, job.due_at, entry.lease_token, mine.process_id, "test.noop", 1, 7, 0,
-    )  # fmt: skip
+    assert taken.held == Held(job.id, entry.lease_token, mine.process_id, "test.noop", 1, 7, 0)
+    assert taken.held.due_at == entry.due_at == job.due_at
     assert (taken.tenant_id, taken.priority, taken.group, taken.limited) == (
         job.tenant_id,
         3,
@@ -49,14 +50,35 @@ def test_a_claim_writes_the_lease_and_counts_the_attempt(here: Connection) -> No
         False,
     )
     assert (entry.process_id, entry.attempt) == (mine.process_id, 1)
+    assert entry.claim_no is not None
 
 
 def test_each_claim_has_a_token_of_its_own_and_no_entry_is_claimed_twice(here: Connection) -> None:
     jobs = [schedule() for _ in range(6)]
     ready(*jobs)
-    taken = [each for _ in range(4) for each in claimer(here).claim(here, 2, 2)]
-    assert sorted(ids(taken)) == sorted(job.id for job in jobs)
-    assert len({each.held.lease_token for each in taken}) == 6
+    claims = [claimer(here).claim(here, 2, 2) for _ in range(4)]
+    assert [len(taken) for taken in claims] == [2, 2, 2, 0]
+    assert sorted(job_id for taken in claims for job_id in ids(taken)) == sorted(job.id for job in jobs)
+    assert len({each.held.lease_token for taken in claims for each in taken}) == 3
+
+
+def test_later_claims_have_higher_numbers(here: Connection) -> None:
+    jobs = [schedule() for _ in range(3)]
+    ready(*jobs)
+    for _ in jobs:
+        claimer(here).claim(here, 1, 1)
+    numbers = [QueueEntry.objects.get(job_id=job.id).claim_no or 0 for job in jobs]
+    assert numbers == sorted(set(numbers))
+
+
+def test_a_claim_brings_what_was_asked_for_where_the_job_is_due_today(here: Connection) -> None:
+    today, yesterday = schedule("test.echo", {"a": "ä"}, queue="q"), schedule(queue="q", delay=-DAY)
+    ready(today, yesterday)
+    claims = claimer(here, "q").claim(here, 9, 9)
+    assert {each.held.job_id: each.payload for each in claims} == {today.id: '{"a": "ä"}', yesterday.id: None}
+    found, missing = fetch(here, claims)
+    assert {each.held.job_id: each.payload for each in found} == {today.id: '{"a": "ä"}', yesterday.id: "{}"}
+    assert not missing
 
 
 def test_the_entry_that_may_run_first_is_claimed_first(here: Connection) -> None:
@@ -154,5 +176,5 @@ def test_the_claimers_clock_is_set_by_each_claim(here: Connection) -> None:
     mine = claimer(here)
     mine.claim(here, 1, 1)
     now = server_time(here)
-    assert not mine.clock.stale()
-    assert abs(mine.clock.now() - now) < timedelta(seconds=1)
+    assert not mine.looks.clock.stale()
+    assert abs(mine.looks.clock.now() - now) < timedelta(seconds=1)
