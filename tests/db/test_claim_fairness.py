@@ -2,15 +2,17 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
 
-from jobs.leases import Claimer, claim
-from jobs.models import Job, QueueEntry, Tenant
+from jobs.leases import Claimer, looks
+from jobs.models import Job, Queue, QueueEntry, Tenant
 from jobs.registry import registry
+from jobs.results import Claim
 from tests.factories import come_due, process, schedule
+from tests.statements import Noting
 
 Connection = psycopg.Connection[Any]
 
@@ -18,7 +20,7 @@ Connection = psycopg.Connection[Any]
 def claimer(here: Connection) -> Claimer:
     """One that begins at the first tenant."""
     mine = Claimer("test.noop", process(here), registry.names())
-    mine._after = 0
+    mine.ring._cursor = 0
     return mine
 
 
@@ -68,36 +70,46 @@ def test_a_batch_smaller_than_the_number_of_tenants_goes_round(here: Connection)
     assert set(rounds[0]) | set(rounds[1]) | set(rounds[2]) == set(tenant.values())
 
 
-def test_a_tenant_whose_weight_fills_the_batch_does_not_come_again_before_the_others(
+def test_a_tenant_of_more_weight_than_a_batch_is_served_all_of_it_before_the_next_one(
     here: Connection,
 ) -> None:
-    tenant = backlog(here, {"heavy": 10, "light": 10})
-    Tenant.objects.filter(pk=tenant["heavy"]).update(weight=50)
+    """So who has waited longest is served within (sum of weights / batch) + 1 claims: here 6 / 2 + 1."""
+    tenant = backlog(here, {"heavy": 20, "light": 10})
+    Tenant.objects.filter(pk=tenant["heavy"]).update(weight=5)
     mine = claimer(here)
-    assert [set(by_tenant(mine.claim(here, 2, 2))) for _ in range(4)] == [
-        {tenant["heavy"]}, {tenant["light"]}, {tenant["heavy"]}, {tenant["light"]},
-    ]  # fmt: skip
+    whole, rest = {tenant["heavy"]: 2}, {tenant["heavy"]: 1, tenant["light"]: 1}
+    assert [by_tenant(mine.claim(here, 2, 2)) for _ in range(9)] == [whole, whole, rest] * 3
 
 
-def test_the_cursor_finds_tenants_on_both_sides_of_it(here: Connection) -> None:
+def test_a_tenant_that_has_just_come_waits_for_no_more_than_everybodys_weight(here: Connection) -> None:
+    slugs = {f"t{n}": n + 1 for n in range(5)}
+    tenant = backlog(here, dict.fromkeys(slugs, 20))
+    for slug, weight in slugs.items():
+        Tenant.objects.filter(pk=tenant[slug]).update(weight=weight)
+    mine = claimer(here)
+    for _ in range(4):
+        mine.claim(here, 4, 4)
+    late = backlog(here, {"late": 1})["late"]
+    mine.looks.forget()
+    waited = 1
+    while late not in by_tenant(mine.claim(here, 4, 4)):
+        waited += 1
+    assert waited <= (sum(slugs.values()) + 1) / 4 + 1
+
+
+@pytest.mark.parametrize("cursor", ["first", "between", "second", "behind"])
+def test_tenants_are_found_on_both_sides_of_the_cursor(here: Connection, cursor: str) -> None:
     tenant = backlog(here, {"first": 1, "second": 1})
-    mine = claimer(here)
-    mine._after = tenant["first"]
-    assert by_tenant(mine.claim(here, 9, 9)) == {tenant["second"]: 1}
-    assert by_tenant(mine.claim(here, 9, 9)) == {tenant["first"]: 1}
+    mine, first, second = claimer(here), tenant["first"], tenant["second"]
+    mine.ring._cursor = {"first": first, "between": first + 1, "second": second, "behind": second + 1}[cursor]
+    assert by_tenant(mine.claim(here, 9, 9)) == {first: 1, second: 1}
 
 
-def test_one_ready_tenant_is_found_behind_more_idle_ones_than_a_claim_looks_at(
-    here: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(claim, "HOPS", 8)
-    ready = backlog(here, {f"t{n:02}": 1 for n in range(40)})
-    QueueEntry.objects.exclude(tenant_id=ready["t37"]).update(run_at=_later())
-    for after in (0, ready["t10"], ready["t37"], ready["t39"]):
-        QueueEntry.objects.filter(tenant_id=ready["t37"]).update(process_id=None, lease_token=None)
-        mine = claimer(here)
-        mine._after = after
-        assert by_tenant(mine.claim(here, 3, 3)) == {ready["t37"]: 1}
+@pytest.mark.parametrize("ready", ["t00", "t20", "t39"])
+def test_one_ready_tenant_is_found_among_many_idle_ones(here: Connection, ready: str) -> None:
+    tenant = backlog(here, {f"t{n:02}": 1 for n in range(40)})
+    QueueEntry.objects.exclude(tenant_id=tenant[ready]).update(run_at=_later())
+    assert by_tenant(claimer(here).claim(here, 3, 3)) == {tenant[ready]: 1}
 
 
 def test_a_job_of_a_tenant_without_a_row_runs_without_limit(here: Connection) -> None:
@@ -106,27 +118,28 @@ def test_a_job_of_a_tenant_without_a_row_runs_without_limit(here: Connection) ->
     assert by_tenant(claimer(here).claim(here, 5, 5)) == {tenant: 3}
 
 
-def test_a_claim_is_two_statements_and_three_or_four_with_limits(here: Connection) -> None:
-    counted = Counted(here)
-    tenant = backlog(here, {"a": 2, "b": 2})
-    claimer(here).claim(counted, 2, 2)  # type: ignore[arg-type]
-    assert counted.statements == 2
-    Tenant.objects.filter(pk=tenant["a"]).update(max_running=5)
-    counted.statements = 0
-    claimer(here).claim(counted, 2, 2)  # type: ignore[arg-type]
-    assert counted.statements == 3
+def test_a_claim_is_one_statement_and_two_or_three_with_limits(
+    here: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looks, "EVERY", 1e6)
+    noting = Noting(here)
+    tenant = backlog(here, {"a": 20, "b": 20})
+    mine = claimer(here)
 
+    def sent(times: int = 1) -> list[str]:
+        noting.sent.clear()
+        for _ in range(times):
+            mine.claim(cast(Connection, noting), 2, 2)
+        return noting.sent
 
-class Counted:
-    def __init__(self, connection: Connection) -> None:
-        self._connection, self.statements = connection, 0
-
-    def execute(self, *args: Any) -> Any:
-        self.statements += 1
-        return self._connection.execute(*args)
-
-    def transaction(self) -> Any:
-        return self._connection.transaction()
+    assert sent() == ["hop", "look", "claim"]
+    assert sent(2) == ["claim"] * 2
+    Tenant.objects.filter(pk=tenant["a"]).update(max_running=20)
+    sent()  # it learns of the limit by a claim that gave nothing of this tenant
+    assert sent() == ["lock_tenants", "claim"]
+    Queue.objects.create(name="test.noop", max_running=50)
+    sent()
+    assert sent() == ["lock_queue", "lock_tenants", "claim"]
 
 
 def _later() -> Any:

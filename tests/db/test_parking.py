@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from collections import Counter
 from datetime import timedelta
 from typing import Any
@@ -8,6 +7,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from dispatch.intake import Intake
+from jobs.clock import DatabaseClock
 from jobs.leases import Claimer, end, park, register, unpark
 from jobs.models import Job, ProcessKind, QueueEntry
 from tests.factories import come_due, schedule
@@ -38,20 +39,49 @@ def test_an_unknown_type_is_left_and_does_not_hide_the_known_one(here: Connectio
     assert QueueEntry.objects.get(job_id=unknown.id).lease_token is None
 
 
-def test_a_claimer_says_that_it_met_an_unknown_type_and_passes_it_over_for_a_while(
+def intake(here: Connection) -> Intake:
+    clock = DatabaseClock()
+    clock.read(here)
+    return Intake(["q", "r"], worker(here, "test.noop"), ["test.noop"], clock, suspects=False)
+
+
+def parked(here: Connection) -> set[str]:
+    return set(QueueEntry.objects.filter(parked="type").values_list("queue", flat=True))
+
+
+def test_a_worker_that_meets_an_unknown_type_parks_it_and_claims_the_rest(
+    here: Connection, unknown: Job
+) -> None:
+    mine = intake(here)
+    assert mine.ready(here) == ["q"]
+    assert QueueEntry.objects.get(job_id=unknown.id).parked == "type"
+    claims, missing = mine.claim(here, "q", 5, 5)
+    assert [each.held.job_type for each in claims] == ["test.noop"]
+    assert not missing
+
+
+def test_a_worker_parks_one_queue_a_second_and_none_is_forgotten(
     here: Connection, unknown: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = claimer(here)
-    mine.claim(here, 5, 5)
-    assert not mine.met_unknown
-    assert mine.claim(here, 5, 5) == []
-    assert mine.met_unknown
-    assert mine.claim(here, 5, 5) == []
-    assert not mine.met_unknown
-    later = time.monotonic() + 2.0
-    monkeypatch.setattr("jobs.leases.claim.time.monotonic", lambda: later)
-    mine.claim(here, 5, 5)
-    assert mine.met_unknown
+    schedule("test.echo", queue="r")
+    come_due(here)
+    mine, now = intake(here), 1e6
+    monkeypatch.setattr("dispatch.intake.boottime", lambda: now)
+    found = []
+    for seconds in (0.0, 0.9, 0.2):
+        now += seconds
+        mine.forget()
+        mine.ready(here)
+        found.append(parked(here))
+    assert found == [{"q"}, {"q"}, {"q", "r"}]
+
+
+def test_a_type_that_another_process_knows_is_left_to_it(here: Connection, unknown: Job) -> None:
+    worker(here, "test.echo")
+    mine = intake(here)
+    mine.ready(here)
+    assert parked(here) == set()
+    assert [each.held.job_type for each in mine.claim(here, "q", 5, 5)[0]] == ["test.noop"]
 
 
 def test_what_no_live_process_knows_is_parked_and_never_failed(here: Connection, unknown: Job) -> None:
@@ -91,7 +121,7 @@ def test_entries_of_another_queue_are_not_parked(here: Connection, unknown: Job)
 
 
 def test_an_unparked_entry_runs(here: Connection, unknown: Job) -> None:
-    mine = claimer(here)
+    worker(here, "test.noop")
     park(here, "q")
     assert unpark(here, ["test.noop", "something.else"]) == 0
     assert unpark(here, ["test.echo"]) == 1
@@ -99,7 +129,7 @@ def test_an_unparked_entry_runs(here: Connection, unknown: Job) -> None:
     assert entry.parked is None
     assert entry.run_at > unknown.created_at, "it must not lie behind what claimers have passed"
     come_due(here)
-    mine.types = ["test.echo"]
+    mine = Claimer("q", worker(here, "test.echo"), ["test.echo"])
     assert [each.held.job_id for each in mine.claim(here, 5, 5)] == [unknown.id]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import psycopg
@@ -14,6 +14,7 @@ from jobs.models import Attempt, Job, Outcome, QueueEntry, UniqueKey
 from jobs.results import Completed, Failed, Held, Released, Result, Settlement, Snoozed
 from jobs.states import JobState
 from tests.factories import ERROR, claim, come_due, failed, process, schedule, server_time
+from tests.statements import Noting
 
 Connection = psycopg.Connection[Any]
 
@@ -135,21 +136,20 @@ def test_a_mixed_batch_over_several_days_settles_each_by_itself(here: Connection
     assert {row.due_at.date() for row in Outcome.objects.all()} == {each.due_at.date() for each in mine}
 
 
-def test_completions_alone_are_one_statement_per_day(here: Connection) -> None:
-    batch = [Settlement(held(here, delay=timedelta(days=-(n % 2))), Completed(), None) for n in range(6)]
-    statements: list[str] = []
-    settle(_Recording(here, statements), batch)  # type: ignore[arg-type]
-    assert len(statements) == 2
+@pytest.mark.parametrize(
+    ("days", "result", "statements"),
+    [
+        (1, Completed(), ["complete"]),
+        (1, Completed("1"), ["end"]),
+        (2, Completed(), ["lock_claims", "complete", "complete"]),
+        (2, Completed("1"), ["lock_claims", "end", "end"]),
+    ],
+)
+def test_completions_alone_are_one_statement_per_day_and_one_that_locks_those_of_several(
+    here: Connection, days: int, result: Result, statements: list[str]
+) -> None:
+    batch = [Settlement(held(here, delay=timedelta(days=-(n % days))), result, None) for n in range(6)]
+    noting = Noting(here)
+    settle(cast(Connection, noting), batch)
+    assert noting.sent == statements
     assert Outcome.objects.count() == 6
-
-
-class _Recording:
-    def __init__(self, connection: Connection, statements: list[str]) -> None:
-        self._connection, self._statements = connection, statements
-
-    def execute(self, statement: str, *args: Any) -> Any:
-        self._statements.append(statement)
-        return self._connection.execute(statement, *args)
-
-    def transaction(self) -> Any:
-        return self._connection.transaction()

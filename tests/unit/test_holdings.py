@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -18,9 +18,9 @@ def holdings() -> Holdings:
     return Holdings(Slots.create(4))
 
 
-def claim_of(job_id: object = None) -> Claim:
-    held = Held(job_id or new_id(NOW), NOW, uuid4(), 1, "test.noop", 1, 20, 0)  # type: ignore[arg-type]
-    return Claim(held, 1, "acme", "test.noop", 0, None, False, {})
+def claim_of(job_id: UUID | None = None) -> Claim:
+    held = Held(job_id or new_id(NOW), uuid4(), 1, "test.noop", 1, 20, 0)
+    return Claim(held, 1, "acme", "test.noop", 0, NOW, None, False, "{}")
 
 
 def test_only_one_caller_may_start_or_give_back_a_claim(holdings: Holdings) -> None:
@@ -38,8 +38,17 @@ def test_an_old_claim_that_is_passed_over_leaves_the_new_one_of_the_same_job_alo
     new = holdings.add(claim_of(old.claim.held.job_id))
     assert not holdings.leave_buffer(old)
     assert holdings.leave_buffer(new)
+    assert (holdings.of(old.claim.held), holdings.of(new.claim.held)) == (old, new)
     holdings.forget(old)
-    assert holdings.get(new.claim.held.job_id) is new
+    assert (holdings.of(old.claim.held), holdings.of(new.claim.held)) == (None, new)
+
+
+def test_a_claim_is_known_by_the_very_object_that_was_taken_in(holdings: Holdings) -> None:
+    """Two claims may be equal: one whose reply was lost is found, released, and claimed anew under another token."""
+    holding = holdings.add(claim_of())
+    held = holding.claim.held
+    assert holdings.of(held._replace()) is None
+    assert holdings.of(holding.claim._replace(payload=None).held) is holding
 
 
 def test_the_first_reason_to_stop_stays_but_a_lost_lease_replaces_it(holdings: Holdings) -> None:
