@@ -139,7 +139,7 @@ class Looks:
         self._next = ended + max(EVERY, SHARE * (ended - begun))
 
     def _hop(self, connection: Connection, begun: float) -> None:
-        self._see(connection, "hop", {"queues": list(self.lines), "types": self.types})
+        self._see_all(connection)
         took = time.monotonic() - begun
         self._sweep_at = begun + SWEEP
         self._hop_at = begun + max(HOP, SHARE * took)
@@ -182,7 +182,7 @@ class Looks:
             for pair in line.ring.touched | line.copied.keys()
         ]
         if not self._started:
-            self._see(connection, "hop", {"queues": list(self.lines), "types": self.types})
+            self._see_all(connection)
         elif pairs:
             queues, tenants, priorities, run_ats, job_ids = zip(*pairs, strict=True)
             self._see(
@@ -202,6 +202,9 @@ class Looks:
                 line.copied = line.ring.prove(line.copied)
             self._copied_at = self._xmax
         self._sweep_at = begun + max(SWEEP, SHARE * (time.monotonic() - begun))
+
+    def _see_all(self, connection: Connection) -> None:
+        self._see(connection, "hop", {"queues": list(self.lines), "types": self.types})
 
     def _see(self, connection: Connection, statement: str, values: dict[str, Any]) -> None:
         rows: list[tuple[Any, ...]] = connection.execute(

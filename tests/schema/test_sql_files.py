@@ -18,7 +18,7 @@ ROOT = Path(jobs.__file__).parents[1]
 SQL = ROOT / "jobs" / "sql"
 FILES = sorted(SQL.glob("*.sql"))
 SCHEMA = sorted((SQL / "schema").glob("*.sql"))
-LOADERS = {"load", "for_day", "_execute", "_settle_found"}
+LOADERS = {"load", "for_day", "_execute", "_settle_found", "_see"}
 READS = re.compile(
     r"(?:FROM|JOIN|UPDATE|USING)\s+(jobs_(?:job|timer|outcome|attempt|crontick))\b", re.IGNORECASE
 )
@@ -47,13 +47,20 @@ def callers() -> dict[str, set[str]]:
 def _loaded(function: ast.FunctionDef) -> Iterator[str]:
     for node in ast.walk(function):
         names: list[ast.AST] = []
-        if isinstance(node, ast.Call) and getattr(node.func, "id", None) in LOADERS:
+        if isinstance(node, ast.Call) and _called(node) in LOADERS:
             names = list(node.args)
         elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "statement":
             names = list(ast.walk(node.value))
         yield from (
             name.value for name in names if isinstance(name, ast.Constant) and isinstance(name.value, str)
         )
+
+
+def _called(node: ast.Call) -> str | None:
+    """The name of a function, or of a method of `self`."""
+    if isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", None) == "self":
+        return node.func.attr
+    return getattr(node.func, "id", None)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
