@@ -19,15 +19,20 @@ Connection = psycopg.Connection[Any]
 
 logger = logging.getLogger(__name__)
 
-SWEEP = 10.0
+SWEEP = 30.0
 """Seconds between two looks into the older days: a transaction that was open for long, or downtime, left a timer."""
+
+
+MIDNIGHT = timedelta(minutes=5)
+"""For so long a new day's passes look into the day before as well."""
 
 
 class Dispatcher:
     name = "dispatch"
 
     def __init__(self) -> None:
-        self.period = conf().period.total_seconds()
+        self._busy, self._idle = conf().period.total_seconds(), conf().idle_period.total_seconds()
+        self.period = self._busy
         self.batch = conf().dispatch_batch
         self._days: list[date] = []
         self._swept = -SWEEP
@@ -45,6 +50,7 @@ class Dispatcher:
                 break
         if moved >= self.batch:
             self._swept = -SWEEP  # much is due, perhaps after an outage of days: look into all of them again
+        self.period = self._busy if moved else self._idle
         if moved:
             logger.debug("dispatched", extra={"jobs": moved})
         return moved
@@ -62,7 +68,8 @@ class Dispatcher:
             ]
             self._swept = boottime()
             return [day for day in self._days if day <= last]
-        return [day for day in self._days if last - timedelta(days=1) <= day <= last]
+        since = day_of(until - MIDNIGHT)
+        return [day for day in self._days if since <= day <= last]
 
     def _dispatch(
         self, connection: Connection, day: date, until: datetime, limit: int

@@ -34,10 +34,8 @@ INFRASTRUCTURE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.erro
 
 
 class Settler:
-    def __init__(
-        self, using: str, name: str, settled: Callable[[Settled], None], *, prepare: bool = False
-    ) -> None:
-        self.using, self.name, self.prepare = using, name, prepare
+    def __init__(self, using: str, name: str, settled: Callable[[Settled], None]) -> None:
+        self.using, self.name = using, name
         self._settled = settled
         self._results: queue.SimpleQueue[Settlement | None] = queue.SimpleQueue()
         self._connection: Connection | None = None
@@ -92,7 +90,7 @@ class Settler:
         while True:
             try:
                 if self._connection is None or self._connection.closed:
-                    self._connection = db.connect(self.using, name=self.name, prepare=self.prepare)
+                    self._connection = db.connect(self.using, name=self.name, generic=True)
                 self._settled(settle(self._connection, batch))
                 return
             except INFRASTRUCTURE as error:

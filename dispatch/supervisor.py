@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 TURN = 0.2
 """Seconds between two looks at the children."""
-SUSPECT_LOOK = 2.0
+SUSPECT_LOOK = 5.0
 SUSPECT_IDLE = 10.0
 START_SECONDS = 120.0
 MAX_FALSE_STARTS = 3
@@ -172,7 +172,9 @@ class Supervisor:
         if boottime() < self._suspect_look_at or any(child.settings.suspects for child in self.children):
             return
         self._suspect_look_at = boottime() + SUSPECT_LOOK
-        row = connection.execute(load("suspects"), {"queues": list(self.settings.queues)}).fetchone()
+        row = connection.execute(
+            load("suspects"), {"queues": list(self.settings.queues)}, prepare=True
+        ).fetchone()
         if row and row[0]:
             self._start(
                 connection,

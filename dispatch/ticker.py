@@ -69,7 +69,7 @@ class Ticker:
 
     def __init__(self, using: str = "default") -> None:
         self.using = using
-        self.period = conf().period.total_seconds()
+        self.period = conf().idle_period.total_seconds()
         self._synced = False
 
     def run_once(self, connection: Connection, now: datetime) -> int:
@@ -79,7 +79,9 @@ class Ticker:
         until = now + conf().cron_ahead
         partitions.require([now, until], self.using)
         with connection.transaction():
-            rows = connection.execute(load("due_definitions"), {"until": until, "limit": BATCH}).fetchall()
+            rows = connection.execute(
+                load("due_definitions"), {"until": until, "limit": BATCH}, prepare=True
+            ).fetchall()
             expansion = Expansion()
             for row in rows:
                 _expand(Definition(*row), now, until, expansion)

@@ -65,7 +65,7 @@ class Worker:
         self.wakeup, self.clock = Wakeup(), DatabaseClock()
         self.name = f"punctual worker {settings.process_id}"
         self.holdings = Holdings(slots)
-        self.settler = Settler(settings.using, self.name, self._on_settled, prepare=settings.listen)
+        self.settler = Settler(settings.using, self.name, self._on_settled)
         self.bodies = Bodies(
             settings.threads, self.holdings, self.clock, settings.using, self.settler.put, self.wakeup.set
         )
@@ -194,7 +194,7 @@ class Worker:
 
     def _connect(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = db.connect(self.settings.using, name=self.name, prepare=self.settings.listen)
+            self._connection = db.connect(self.settings.using, name=self.name, generic=True)
             self.clock.read(self._connection)
             if self.settings.listen:
                 self.wakeup.listen(self._connection)

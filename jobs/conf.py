@@ -55,6 +55,11 @@ class Conf:
     tenant_max_running: int | None = None
     """max_running of a tenant created on first use; None: unlimited."""
 
+    @property
+    def idle_period(self) -> timedelta:
+        """Between two dispatch passes while nothing comes due: just short enough that no job reaches its queue late."""
+        return max(self.period, (self.look_ahead - self.idle_poll) * 5 / 6)
+
     def __post_init__(self) -> None:
         positive = [
             "max_horizon",

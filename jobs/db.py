@@ -19,21 +19,28 @@ DIRECT_ALIAS = "direct"
 """Django alias of the unpooled address (LISTEN, DDL, VACUUM); falls back to the database itself."""
 
 
+def is_pooled(using: str) -> bool:
+    """Whether a transaction pooler may stand between: then a session keeps nothing, and has a direct address beside."""
+    return using == "default" and DIRECT_ALIAS in connections.settings
+
+
 def connect(
-    using: str = "default", *, direct: bool = False, name: str = "punctual", prepare: bool = False
+    using: str = "default", *, direct: bool = False, name: str = "punctual", generic: bool = False
 ) -> psycopg.Connection[Any]:
     """Open a connection of our own. `name` is its application_name, by which a supervisor finds a child's sessions.
-    `prepare`: allow `execute(…, prepare=True)` to prepare; not behind a transaction pooler.
+    `generic`: plan what has parameters once for all values. Only for sessions whose statements name no partitioned
+    parent and have one plan whatever the statistics say.
     psycopg.OperationalError when the server cannot be reached."""
-    alias = DIRECT_ALIAS if direct and using == "default" and DIRECT_ALIAS in connections.settings else using
+    pooled = is_pooled(using) and not direct
+    alias = DIRECT_ALIAS if direct and is_pooled(using) else using
     params = connections[alias].get_connection_params()
     for ours in ("context", "cursor_factory", "prepare_threshold"):
         params.pop(ours, None)
     params["application_name"] = name[:63]
     connection: psycopg.Connection[Any] = psycopg.connect(
-        **params, autocommit=True, prepare_threshold=_NEVER if prepare else None
+        **params, autocommit=True, prepare_threshold=None if pooled else _NEVER
     )
-    if prepare:
+    if generic and not pooled:
         connection.execute("SET plan_cache_mode = force_generic_plan")
     if connection.info.parameter_status("TimeZone") != "UTC":
         connection.execute("SET TIME ZONE 'UTC'")

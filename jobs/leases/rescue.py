@@ -26,6 +26,8 @@ def rescue(connection: Connection, limit: int = BATCH) -> Settled:
     """Entries whose process is missing or expired. Nobody knows which bodies had started: an entry on its last
     attempt, and a suspect, which runs in a process of its own (neither is ever claimed ahead), count as run; others
     are released uncounted. Each with one crash more."""
+    if connection.execute(load("orphans"), {"limit": 1}, prepare=True).fetchone() is None:
+        return Settled()  # most often: one round trip
     error = ErrorText("WorkerLost", "its process stopped renewing its lease", "", "WorkerLost")
 
     def judge(held: Held) -> Result:
@@ -68,7 +70,7 @@ def _settle_found(
     connection: Connection, statement: str, values: dict[str, Any], judge: Callable[[Held], Result]
 ) -> Settled:
     with connection.transaction():
-        rows = connection.execute(load(statement), values).fetchall()
+        rows = connection.execute(load(statement), values, prepare=True).fetchall()
         batch = [Settlement(held, judge(held), None) for held in (Held(*row) for row in rows)]
         return settle(connection, batch)
 

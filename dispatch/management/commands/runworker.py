@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import connections
 
 from dispatch.children import ChildSettings
 from dispatch.ready import require_migrated
 from dispatch.shutdown import Shutdown
 from dispatch.supervisor import CannotStart, Supervisor
 from jobs.conf import conf
-from jobs.db import DIRECT_ALIAS
+from jobs.db import is_pooled
 from jobs.management.arguments import names, positive
 from jobs.registry import registry
 
@@ -43,7 +42,7 @@ class Command(BaseCommand):
             types=types,
             threads=options["threads"] or conf().threads,
             using=database,
-            listen=not (database == "default" and DIRECT_ALIAS in connections.settings),
+            listen=not is_pooled(database),
         )
         shutdown = Shutdown()
         shutdown.install()
