@@ -12,7 +12,7 @@ from jobs.newjob import Row
 
 _JOB: LiteralString = (
     'COPY jobs_job (id, due_at, tenant_id, job_type, queue, priority, payload, "group", max_attempts, cron_id, '
-    "unique_key, unique_for) FROM STDIN (FORMAT binary)"
+    "slot, unique_key, unique_for) FROM STDIN (FORMAT binary)"
 )
 _JOB_TYPES = [
     "uuid",
@@ -25,6 +25,7 @@ _JOB_TYPES = [
     "text",
     "int4",
     "int8",
+    "timestamptz",
     "text",
     "interval",
 ]
@@ -68,7 +69,8 @@ def _copy(cursor: Any, statement: LiteralString, types: list[str], values: Itera
 def _job(row: Row) -> tuple[Any, ...]:
     return (
         row.id, row.due_at, row.tenant_id, row.job_type, row.queue, row.priority,
-        Jsonb(row.payload, dumps=str.encode), row.group, row.max_attempts, row.cron_id, row.unique_key, row.unique_for,
+        Jsonb(row.payload, dumps=str.encode), row.group, row.max_attempts, row.cron_id, row.slot, row.unique_key,
+        row.unique_for,
     )  # fmt: skip
 
 

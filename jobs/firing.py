@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from jobs.cron import Cron
+from jobs.cron import Recurrence
 
 COUNT_LIMIT = 1000
 """Missed slots are counted up to here; a range of so many says "at least"."""
 
 FIRED, LATE, MERGED, SKIPPED, MISSED = "fired", "late", "merged", "skipped", "missed"
+_MOMENT = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +41,37 @@ class Policy:
     limit: int = 100
 
 
-def firings(rule: Cron, policy: Policy, *, cursor: datetime, now: datetime, until: datetime) -> list[Firing]:
-    """The fate of every slot in (cursor, until], oldest first. Slots after `now` are written ahead. Those that are
-    later than the grace period are missed: the policy decides."""
+class Fate(NamedTuple):
+    firings: list[Firing]
+    """Oldest first."""
+    reached: datetime
+    """Every slot up to here is among them: the new cursor."""
+
+
+def firings(rule: Recurrence, policy: Policy, *, cursor: datetime, now: datetime, until: datetime) -> Fate:
+    """The fate of the slots in (cursor, until], of a thousand of them at most. Slots after `now` are written ahead.
+    Those that are later than the grace period are missed: the policy decides."""
     edge = min(max(now - policy.grace, cursor), until)
     late = _late(rule, policy, cursor, edge, now)
-    ahead = [Firing(slot, FIRED) for slot in rule.between(edge, until, limit=COUNT_LIMIT).fires]
-    if late and late[-1].runs and policy.misfire == "run_once" and ahead and ahead[0].slot <= now:
+    slots, cut = rule.between(edge, until, limit=COUNT_LIMIT)
+    if late and late[-1].runs and policy.misfire == "run_once" and slots and slots[0] <= now:
         # Something is due on time as well: the missed ones are merged into it instead of running a moment before.
-        last = late.pop()
-        late.append(Firing(last.slot, MERGED, "a later slot was due as well"))
-    return late + ahead
+        late[-1] = Firing(late[-1].slot, MERGED, "a later slot was due as well")
+    ahead = [Firing(slot, FIRED, _lateness(slot, now)) for slot in slots]
+    return Fate(late + ahead, slots[-1] if cut else max(cursor, until))
 
 
-def _late(rule: Cron, policy: Policy, cursor: datetime, edge: datetime, now: datetime) -> list[Firing]:
+def untold(rule: Recurrence, *, cursor: datetime, until: datetime, outcome: str, reason: str) -> list[Firing]:
+    """One range for all slots in (cursor, until]; none when there are none."""
+    return _range(rule, cursor, until, outcome, reason)
+
+
+def _lateness(slot: datetime, now: datetime) -> str:
+    """Nothing for a slot that is written ahead."""
+    return "" if slot >= now else f"late by {(now - slot).total_seconds():.1f} s"
+
+
+def _late(rule: Recurrence, policy: Policy, cursor: datetime, edge: datetime, now: datetime) -> list[Firing]:
     if edge <= cursor:
         return []
     horizon = max(cursor, now - policy.window)
@@ -64,29 +83,32 @@ def _late(rule: Cron, policy: Policy, cursor: datetime, edge: datetime, now: dat
     if policy.misfire == "skip":
         return found + _range(rule, horizon, edge, SKIPPED, "misfire policy: skip")
     if policy.misfire == "run_all":
-        return found + _run_all(rule, policy, horizon, edge)
+        return found + _run_all(rule, policy, horizon, edge, now)
     last = rule.prev(edge)
     if last is None or last <= horizon:
         return found
-    before = _range(rule, horizon, last - timedelta(microseconds=1), MERGED, "merged into one late run")
-    return [*found, *before, Firing(last, LATE)]
+    before = _range(rule, horizon, last - _MOMENT, MERGED, "merged into one late run")
+    more = f", for {before[0].slots + 1} slots" if before else ""
+    return [*found, *before, Firing(last, LATE, _lateness(last, now) + more)]
 
 
-def _run_all(rule: Cron, policy: Policy, start: datetime, edge: datetime) -> list[Firing]:
+def _run_all(
+    rule: Recurrence, policy: Policy, start: datetime, edge: datetime, now: datetime
+) -> list[Firing]:
     """The newest up to the limit, walked back from the edge."""
     slots: list[datetime] = []
     at = edge
     while len(slots) < policy.limit and (slot := rule.prev(at)) is not None and slot > start:
         slots.append(slot)
-        at = slot - timedelta(microseconds=1)
+        at = slot - _MOMENT
     slots.reverse()
     if not slots:
         return []
-    dropped = _range(rule, start, slots[0] - timedelta(microseconds=1), MISSED, "over the catch-up limit")
-    return [*dropped, *(Firing(slot, LATE) for slot in slots)]
+    dropped = _range(rule, start, slots[0] - _MOMENT, MISSED, "over the catch-up limit")
+    return [*dropped, *(Firing(slot, LATE, _lateness(slot, now)) for slot in slots)]
 
 
-def _range(rule: Cron, start: datetime, end: datetime, outcome: str, reason: str) -> list[Firing]:
+def _range(rule: Recurrence, start: datetime, end: datetime, outcome: str, reason: str) -> list[Firing]:
     """All slots in (start, end] as one row; none when there are none."""
     if end <= start:
         return []

@@ -53,6 +53,7 @@ class Row:
     unique_key: str | None
     unique_for: timedelta | None
     cron_id: int | None = None
+    slot: datetime | None = None
     tenant_id: int = 0
     """Known once the tenant has been looked up or made."""
 

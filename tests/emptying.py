@@ -6,7 +6,8 @@ from django.db import connections
 
 TABLES = (
     "jobs_timer", "jobs_queueentry", "jobs_outcome", "jobs_attempt", "jobs_job", "jobs_uniquekey", "jobs_process",
-    "jobs_queue", "jobs_crontick", "jobs_crondefinition", "jobs_operatoraction", "jobs_tenant",
+    "jobs_queue", "jobs_crontick", "jobs_crondefinition", "jobs_cronrun", "jobs_cronrevision", "jobs_operatoraction",
+    "jobs_tenant",
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST
 from jobs.console import redact, show
 from jobs.console.audited import Audited
 from jobs.console.cron_form import CronForm
-from jobs.cron import Cron, zone
+from jobs.cron import Cron, Recurrence, zone
 from jobs.errors import CronError
 from jobs.models import CronDefinition
 
@@ -76,7 +76,7 @@ class CronDefinitionAdmin(Audited):
         context: dict[str, Any] = {"asked": asked, "fires": [], "warnings": [], "problem": ""}
         try:
             rule = Cron(asked["expression"], tz=asked["timezone"], dst=asked["dst"] or "cron")
-            context |= {"fires": fires(rule, timezone.now()), "warnings": rule.warnings}
+            context |= {"fires": fires(rule, asked["timezone"], timezone.now()), "warnings": rule.warnings}
         except CronError as error:
             context["problem"] = str(error)
         context |= self.admin_site.each_context(request)
@@ -96,7 +96,7 @@ class CronDefinitionAdmin(Audited):
             return show.visible(error)
         now = timezone.now()
         after = max(now, definition.start_at or now)
-        rows = [(fire.local, fire.utc) for fire in fires(rule, after, definition.end_at)]
+        rows = [(fire.local, fire.utc) for fire in fires(rule, definition.timezone, after, definition.end_at)]
         if not rows:
             return "It never fires again."
         note = "" if definition.enabled else "It is disabled: none of these will fire."
@@ -122,12 +122,12 @@ class CronDefinitionAdmin(Audited):
         return show.moment(definition.last_slot)
 
 
-def fires(rule: Cron, after: datetime, end: datetime | None = None) -> list[Fire]:
-    """The next fires later than `after`, on the wall clock of the rule with its offset, and in UTC."""
+def fires(rule: Recurrence, tz: str, after: datetime, end: datetime | None = None) -> list[Fire]:
+    """The next fires later than `after`, on the wall clock of a zone with its offset, and in UTC."""
     found: list[Fire] = []
     moment = rule.next(after)
     while moment is not None and len(found) < FIRES and (end is None or moment < end):
-        local = moment.astimezone(zone(rule.tz))
-        found.append(Fire(f"{local:%a %Y-%m-%d %H:%M %z} {rule.tz}", f"{moment:%Y-%m-%d %H:%M UTC}"))
+        local = moment.astimezone(zone(tz))
+        found.append(Fire(f"{local:%a %Y-%m-%d %H:%M %z} {tz}", f"{moment:%Y-%m-%d %H:%M UTC}"))
         moment = rule.next(moment)
     return found

@@ -6,34 +6,40 @@ set of fires, on every machine with the same tz data.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from jobs.cron.advice import coming_shifts
 from jobs.cron.grammar import MAX_LENGTH, parse
+from jobs.cron.recurrence import Fires, Interval, Once, Recurrence, utc
 from jobs.cron.rule import Rule
 from jobs.cron.walk import EveryReading, FirstReached, Walk
 from jobs.cron.walls import Walls
 from jobs.cron.zones import zone
 from jobs.errors import CronError, describe
 
-__all__ = ["DST_MODES", "MAX_LENGTH", "Cron", "CronError", "Fires", "zone"]
+__all__ = [
+    "DST_MODES",
+    "MAX_LENGTH",
+    "Cron",
+    "CronError",
+    "Fires",
+    "Interval",
+    "Once",
+    "Recurrence",
+    "recurrence",
+    "zone",
+]
 
 DST_MODES = ("cron", "skip", "literal")
 """cron: a skipped time runs when the gap ends, a repeated one once; every-hour schedules follow elapsed time.
 skip: a skipped time is dropped, a repeated one runs once. literal: every minute whose wall reading matches."""
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST = datetime(1, 1, 3, tzinfo=UTC)
 LAST = datetime(9999, 12, 29, tzinfo=UTC)
 """No fires outside: closer to its ends, the calendar cannot hold every zone's wall time."""
-
-
-class Fires(NamedTuple):
-    fires: list[datetime]
-    cut: bool
-    """True when the range holds more than `limit`."""
 
 
 @lru_cache(maxsize=2048)
@@ -116,12 +122,29 @@ def _walk(rule: Rule, walls: Walls, tz: ZoneInfo, dst: str) -> Walk:
     return FirstReached(walls, tz, make_up=dst == "cron")
 
 
+def recurrence(
+    *,
+    expression: str = "",
+    tz: str = "UTC",
+    dst: str = "cron",
+    every: timedelta | None = None,
+    anchor: datetime | None = None,
+    run_at: datetime | None = None,
+) -> Recurrence:
+    """The rule of whichever of `expression`, `every` (from `anchor`) and `run_at` is given; CronError unless it is
+    exactly one."""
+    given = [name for name, value in (("every", every), ("run_at", run_at)) if value is not None]
+    if len(given) > 1 or (given and expression):
+        raise CronError(given[0], "give one of expression, every and run_at")
+    if not given and expression == "":
+        raise CronError("expression", "required: an expression, an interval (every) or a moment (run_at)")
+    if every is not None:
+        return Interval(every, anchor or EPOCH)
+    return Once(run_at) if run_at is not None else Cron(expression, tz=tz, dst=dst)
+
+
 def _utc(name: str, moment: datetime) -> datetime:
-    if not isinstance(moment, datetime):
-        raise CronError(name, f"must be a datetime, not {type(moment).__name__}")
-    if moment.utcoffset() is None:
-        raise CronError(name, "must be an aware datetime: this one has no time zone")
     try:
-        return moment.astimezone(UTC)
+        return utc(name, moment)
     except OverflowError:
         return FIRST if moment.year == 1 else LAST

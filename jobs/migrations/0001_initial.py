@@ -61,11 +61,17 @@ class Migration(migrations.Migration):
                             ("fired", "fired on time"),
                             ("late", "fired late"),
                             ("merged", "merged into a later run"),
-                            ("skipped", "skipped"),
-                            ("missed", "older than the catch-up window or over its limit"),
+                            ("waiting", "waits for an earlier run to end"),
+                            ("skipped", "skipped: overlap, pause or misfire policy"),
+                            (
+                                "missed",
+                                "older than the catch-up window, over its limit or overtaken by an edit",
+                            ),
                             ("replaced", "the definition was changed before it came due"),
+                            ("backfilled", "run by a backfill"),
+                            ("manual", "run by hand"),
                         ],
-                        max_length=8,
+                        max_length=10,
                     ),
                 ),
                 ("reason", models.CharField(default="", max_length=200)),
@@ -76,6 +82,51 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [models.Index(fields=["definition_id", "slot"], name="jobs_crontick_definition")],
+            },
+        ),
+        migrations.CreateModel(
+            name="CronRun",
+            fields=[
+                ("tick_id", models.UUIDField(primary_key=True, serialize=False)),
+                ("definition_id", models.BigIntegerField(db_index=True)),
+                ("revision", models.IntegerField()),
+                ("slot", models.DateTimeField()),
+                ("job_id", models.UUIDField(null=True)),
+            ],
+        ),
+        migrations.CreateModel(
+            name="CronRevision",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("definition_id", models.BigIntegerField()),
+                ("revision", models.IntegerField()),
+                ("expression", models.CharField(max_length=512)),
+                ("timezone", models.CharField(max_length=64)),
+                ("dst", models.CharField(max_length=7)),
+                ("every", models.DurationField(null=True)),
+                ("anchor_at", models.DateTimeField(null=True)),
+                ("run_at", models.DateTimeField(null=True)),
+                ("start_at", models.DateTimeField(null=True)),
+                ("end_at", models.DateTimeField(null=True)),
+                ("enabled", models.BooleanField()),
+                ("broken", models.CharField(default="", max_length=500)),
+                ("since", models.DateTimeField()),
+                ("cursor", models.DateTimeField()),
+                ("until", models.DateTimeField()),
+                ("settled", models.BooleanField(default=False)),
+            ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("settled", False)), fields=["id"], name="jobs_cronrevision_open"
+                    ),
+                    models.Index(fields=["until"], name="jobs_cronrevision_until"),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -247,6 +298,7 @@ class Migration(migrations.Migration):
                 ("max_attempts", models.IntegerField()),
                 ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ("cron_id", models.BigIntegerField(null=True)),
+                ("slot", models.DateTimeField(null=True)),
                 ("unique_key", models.CharField(max_length=200, null=True)),
                 ("unique_for", models.DurationField(null=True)),
                 ("concurrency_key", models.CharField(max_length=200, null=True)),
@@ -280,7 +332,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("name", models.CharField(max_length=200)),
-                ("expression", models.CharField(max_length=512)),
+                ("expression", models.CharField(blank=True, db_default="", default="", max_length=512)),
                 ("timezone", models.CharField(default="UTC", max_length=64)),
                 (
                     "dst",
@@ -290,14 +342,31 @@ class Migration(migrations.Migration):
                         max_length=7,
                     ),
                 ),
+                ("every", models.DurationField(blank=True, null=True)),
+                ("anchor_at", models.DateTimeField(blank=True, null=True)),
+                ("run_at", models.DateTimeField(blank=True, null=True)),
                 ("job_type", models.CharField(max_length=100)),
                 ("payload", models.JSONField(blank=True, default=dict)),
                 ("queue", models.CharField(blank=True, max_length=100, null=True)),
                 ("priority", models.SmallIntegerField(default=0)),
                 ("max_attempts", models.PositiveIntegerField(blank=True, null=True)),
                 ("enabled", models.BooleanField(default=True)),
+                ("note", models.CharField(blank=True, db_default="", default="", max_length=500)),
                 ("start_at", models.DateTimeField(blank=True, null=True)),
                 ("end_at", models.DateTimeField(blank=True, null=True)),
+                ("max_runs", models.PositiveIntegerField(blank=True, null=True)),
+                (
+                    "jitter",
+                    models.DurationField(
+                        blank=True, db_default=datetime.timedelta(0), default=datetime.timedelta(0)
+                    ),
+                ),
+                (
+                    "spread",
+                    models.DurationField(
+                        blank=True, db_default=datetime.timedelta(0), default=datetime.timedelta(0)
+                    ),
+                ),
                 (
                     "misfire",
                     models.CharField(
@@ -316,7 +385,15 @@ class Migration(migrations.Migration):
                 (
                     "overlap",
                     models.CharField(
-                        choices=[("allow_all", "start at once")], default="allow_all", max_length=11
+                        choices=[
+                            ("allow_all", "start at once"),
+                            ("skip", "skip the slot"),
+                            ("buffer_one", "keep one start waiting, the first"),
+                            ("buffer_all", "keep all starts waiting, in order, up to 100"),
+                            ("cancel_other", "ask the earlier run to stop; start when it has ended"),
+                        ],
+                        default="allow_all",
+                        max_length=12,
                     ),
                 ),
                 (
@@ -342,7 +419,26 @@ class Migration(migrations.Migration):
                         null=True,
                     ),
                 ),
+                (
+                    "look_at",
+                    models.DateTimeField(
+                        db_default=datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc),
+                        editable=False,
+                        help_text="When a ticker looks at it next; null: never.",
+                        null=True,
+                    ),
+                ),
+                ("runs", models.IntegerField(db_default=0, default=0, editable=False)),
                 ("revision", models.IntegerField(default=1, editable=False)),
+                (
+                    "revised_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(),
+                        editable=False,
+                        help_text="The present rule counts from here.",
+                    ),
+                ),
+                ("tz_version", models.CharField(db_default="", default="", editable=False, max_length=20)),
                 ("broken", models.CharField(blank=True, default="", editable=False, max_length=500)),
                 (
                     "created_at",
@@ -586,8 +682,8 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="crondefinition",
             index=models.Index(
-                models.OrderBy(models.F("next_slot"), nulls_first=True),
                 condition=models.Q(("broken", ""), ("enabled", True)),
+                fields=["look_at"],
                 name="jobs_crondefinition_due",
             ),
         ),
@@ -614,6 +710,34 @@ class Migration(migrations.Migration):
                 name="jobs_crondefinition_limit",
             ),
         ),
+        migrations.AddConstraint(
+            model_name="crondefinition",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        models.Q(("expression", ""), _negated=True),
+                        ("every__isnull", True),
+                        ("run_at__isnull", True),
+                    ),
+                    models.Q(("every__isnull", False), ("expression", ""), ("run_at__isnull", True)),
+                    models.Q(("every__isnull", True), ("expression", ""), ("run_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="jobs_crondefinition_rule",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="crondefinition",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("jitter__gte", datetime.timedelta(0)),
+                    ("jitter__lte", datetime.timedelta(days=1)),
+                    ("spread__gte", datetime.timedelta(0)),
+                    ("spread__lte", datetime.timedelta(days=1)),
+                ),
+                name="jobs_crondefinition_delay",
+            ),
+        ),
         migrations.RunSQL(
             load("schema/job_id_check"), "ALTER TABLE jobs_job DROP CONSTRAINT jobs_job_id_due_at"
         ),
@@ -623,6 +747,6 @@ class Migration(migrations.Migration):
         migrations.RunSQL(
             load("schema/cron_trigger"),
             "DROP TRIGGER jobs_crondefinition_changed ON jobs_crondefinition;"
-            "DROP FUNCTION jobs_crondefinition_changed(); DROP FUNCTION jobs_crondefinition_withdraw(bigint)",
+            "DROP FUNCTION jobs_crondefinition_changed(); DROP FUNCTION jobs_crondefinition_withdraw(bigint, timestamptz)",
         ),
     ]

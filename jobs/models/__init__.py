@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from jobs.models.action import OperatorAction
 from jobs.models.attempt import Attempt
-from jobs.models.cron import CronDefinition, CronTick, Misfire, Overlap, TickOutcome
+from jobs.models.cron import CronDefinition, Misfire, Overlap
 from jobs.models.key import UniqueKey
 from jobs.models.outcome import Outcome
 from jobs.models.process import Process, ProcessKind
 from jobs.models.queue import Parked, Queue, QueueEntry, Waits
 from jobs.models.tenant import Tenant
+from jobs.models.tick import CronRevision, CronRun, CronTick, TickOutcome
 from jobs.models.timer import Timer
 
 from jobs.models.job import Job  # isort: skip  # last: its manager knows all of the above
@@ -17,6 +18,8 @@ from jobs.models.job import Job  # isort: skip  # last: its manager knows all of
 __all__ = [
     "Attempt",
     "CronDefinition",
+    "CronRevision",
+    "CronRun",
     "CronTick",
     "Job",
     "Misfire",

@@ -1,19 +1,31 @@
-"""`CronDefinition`: a stored recurring rule. `CronTick`: one expected firing of it and what became of it."""
+"""`CronDefinition`: a stored recurring rule, and what an operator does to it. What it did is in `jobs.models.tick`."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import ClassVar
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
-from jobs.cron import Cron
+from jobs.cron import Recurrence, recurrence
 from jobs.errors import CronError
-from jobs.fields import JobIdField
 from jobs.models.tenant import Tenant
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from jobs.backfill import Backfill
+
+LONGEST_DELAY = timedelta(days=1)
+"""Of jitter, and of spread."""
+FIELDS = {"tz": "timezone"}
+"""Where a rule's part has another name in the table."""
+NO_TIME = timedelta()
+AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)
+"""When a ticker looks at a definition that is new or was changed."""
 
 
 class Misfire(models.TextChoices):
@@ -25,34 +37,60 @@ class Misfire(models.TextChoices):
 
 
 class Overlap(models.TextChoices):
-    """What to do when a slot comes while an earlier run is still unfinished."""
+    """What to do when a slot comes while an earlier run is still unfinished; judged at the slot."""
 
     ALLOW_ALL = "allow_all", "start at once"
+    SKIP = "skip", "skip the slot"
+    BUFFER_ONE = "buffer_one", "keep one start waiting, the first"
+    BUFFER_ALL = "buffer_all", "keep all starts waiting, in order, up to 100"
+    CANCEL_OTHER = "cancel_other", "ask the earlier run to stop; start when it has ended"
+
+
+class CronManager(models.Manager["CronDefinition"]):
+    """`create` and `bulk_create` refuse what could not fire, with the field and the reason."""
+
+    def bulk_create(self, objs: Any, *args: Any, **kwargs: Any) -> list[CronDefinition]:
+        """CronError or InvalidJob for the first wrong one; then nothing is written."""
+        made = list(objs)
+        for definition in made:
+            definition.check_all()
+        return super().bulk_create(made, *args, **kwargs)
 
 
 class CronDefinition(models.Model):
-    """A trigger raises `revision` and nulls `next_slot` whenever a rule column changes, whoever writes it."""
+    """Exactly one of `expression`, `every` and `run_at` says when.
+
+    A trigger raises `revision` whenever a rule column changes, whoever writes it, keeps the old rule as a
+    `CronRevision` and withdraws what it had written ahead.
+    """
 
     name = models.CharField(max_length=200)
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="+")
-    expression = models.CharField(max_length=512)
+    expression = models.CharField(max_length=512, default="", blank=True, db_default="")
     timezone = models.CharField(max_length=64, default="UTC")
     dst = models.CharField(
         max_length=7, default="cron", choices=[("cron", "cron"), ("skip", "skip"), ("literal", "literal")]
     )
+    every = models.DurationField(null=True, blank=True)
+    anchor_at = models.DateTimeField(null=True, blank=True)
+    run_at = models.DateTimeField(null=True, blank=True)
     job_type = models.CharField(max_length=100)
     payload = models.JSONField(default=dict, blank=True)
     queue = models.CharField(max_length=100, null=True, blank=True)
     priority = models.SmallIntegerField(default=0)
     max_attempts = models.PositiveIntegerField(null=True, blank=True)
     enabled = models.BooleanField(default=True)
+    note = models.CharField(max_length=500, default="", blank=True, db_default="")
     start_at = models.DateTimeField(null=True, blank=True)
     end_at = models.DateTimeField(null=True, blank=True)
+    max_runs = models.PositiveIntegerField(null=True, blank=True)
+    jitter = models.DurationField(default=NO_TIME, db_default=NO_TIME, blank=True)
+    spread = models.DurationField(default=NO_TIME, db_default=NO_TIME, blank=True)
     misfire = models.CharField(max_length=8, choices=Misfire.choices, default=Misfire.RUN_ONCE)
     misfire_grace = models.DurationField(default=timedelta(seconds=60))
     catchup_window = models.DurationField(default=timedelta(hours=24))
     catchup_limit = models.PositiveIntegerField(default=100)
-    overlap = models.CharField(max_length=11, choices=Overlap.choices, default=Overlap.ALLOW_ALL)
+    overlap = models.CharField(max_length=12, choices=Overlap.choices, default=Overlap.ALLOW_ALL)
     source = models.CharField(max_length=100, default="", blank=True, help_text="Where code declared it.")
     declared = models.JSONField(
         null=True,
@@ -63,9 +101,19 @@ class CronDefinition(models.Model):
     last_slot = models.DateTimeField(
         null=True, editable=False, help_text="The cursor: the last slot considered; never moves backwards."
     )
+    look_at = models.DateTimeField(
+        null=True, editable=False, db_default=AT_ONCE, help_text="When a ticker looks at it next; null: never."
+    )
+    runs = models.IntegerField(default=0, db_default=0, editable=False)
     revision = models.IntegerField(default=1, editable=False)
+    revised_at = models.DateTimeField(
+        db_default=Now(), editable=False, help_text="The present rule counts from here."
+    )
+    tz_version = models.CharField(max_length=20, default="", db_default="", editable=False)
     broken = models.CharField(max_length=500, default="", blank=True, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    objects: ClassVar[CronManager] = CronManager()
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -77,62 +125,95 @@ class CronDefinition(models.Model):
             models.CheckConstraint(
                 condition=Q(catchup_limit__gte=1, catchup_limit__lte=1000), name="jobs_crondefinition_limit"
             ),
+            models.CheckConstraint(
+                condition=(~Q(expression="") & Q(every__isnull=True, run_at__isnull=True))
+                | Q(expression="", every__isnull=False, run_at__isnull=True)
+                | Q(expression="", every__isnull=True, run_at__isnull=False),
+                name="jobs_crondefinition_rule",
+            ),
+            models.CheckConstraint(
+                condition=Q(jitter__gte=NO_TIME, jitter__lte=LONGEST_DELAY)
+                & Q(spread__gte=NO_TIME, spread__lte=LONGEST_DELAY),
+                name="jobs_crondefinition_delay",
+            ),
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(
-                F("next_slot").asc(nulls_first=True),
-                condition=Q(enabled=True, broken=""),
-                name="jobs_crondefinition_due",
+                fields=["look_at"], condition=Q(enabled=True, broken=""), name="jobs_crondefinition_due"
             ),
         ]
 
     def __str__(self) -> str:
         return self.name
 
-    def rule(self) -> Cron:
-        """The parsed rule; CronError when expression, zone or dst is wrong."""
-        return Cron(self.expression, tz=self.timezone, dst=self.dst)
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """CronError or InvalidJob for what clean() refuses. Fields that are saved alone are not looked at."""
+        if kwargs.get("update_fields") is None:
+            self.check_all()
+        super().save(*args, **kwargs)
+
+    @property
+    def when(self) -> str:
+        """The rule in one line."""
+        if self.every is not None:
+            return f"every {self.every}"
+        return f"once at {self.run_at:%Y-%m-%d %H:%M:%S%z}" if self.run_at else self.expression
+
+    def rule(self) -> Recurrence:
+        """The parsed rule; CronError when expression, zone, dst, interval or moment is wrong."""
+        anchor: Any = (
+            self.anchor_at or self.start_at or self.created_at
+        )  # the last is unknown before the insert
+        return recurrence(
+            expression=self.expression,
+            tz=self.timezone,
+            dst=self.dst,
+            every=self.every,
+            anchor=anchor if isinstance(anchor, datetime) else None,
+            run_at=self.run_at,
+        )
+
+    def check_all(self) -> None:
+        """CronError or InvalidJob, with field and reason, for what could never fire as asked."""
+        from jobs.defining import check_job, check_rule
+
+        check_rule(self)
+        if self._state.adding:
+            check_job(self)
 
     def clean(self) -> None:
+        from jobs.defining import check_rule
+
         try:
-            self.rule()
+            check_rule(self)
         except CronError as error:
-            name = {"tz": "timezone", "dst": "dst"}.get(error.field, "expression")
-            raise ValidationError({name: error.message}) from error
+            known = {field.name for field in self._meta.fields}
+            name = FIELDS.get(error.field, error.field)
+            raise ValidationError({name if name in known else "expression": error.message}) from error
 
+    def pause(self, note: str = "") -> bool:
+        """Fire nothing until resume(); what was written ahead is withdrawn. False when it is paused already."""
+        return self._set_enabled(False, note)
 
-class TickOutcome(models.TextChoices):
-    FIRED = "fired", "fired on time"
-    LATE = "late", "fired late"
-    MERGED = "merged", "merged into a later run"
-    SKIPPED = "skipped", "skipped"
-    MISSED = "missed", "older than the catch-up window or over its limit"
-    REPLACED = "replaced", "the definition was changed before it came due"
+    def resume(self) -> bool:
+        """Fire from now on. The slots of the pause are one row of the ledger and never run. False when it is not
+        paused."""
+        return self._set_enabled(True, "")
 
+    def _set_enabled(self, enabled: bool, note: str) -> bool:
+        found = CronDefinition.objects.using(self._state.db).filter(pk=self.pk, enabled=not enabled)
+        changed = bool(found.update(enabled=enabled, note=note[:500]))
+        self.refresh_from_db()
+        return changed
 
-class CronTick(models.Model):
-    """The proof that nothing was silently skipped: one row (or one range row) per expected slot.
+    def run_now(self) -> UUID:
+        """One run now, whatever the rule, the pause or the overlap policy says; returns the job's id."""
+        from jobs.backfill import run_now
 
-    Partitioned by `slot`, dropped by age alone; it names its job by id only, and a pruned job is a legal answer.
-    `last_slot` and `slots` make it a range. `id` is derived from
-    definition, revision and slot, so two tickers collide.
-    """
+        return run_now(self)
 
-    id = JobIdField(primary_key=True, due_field="slot")
-    slot = models.DateTimeField()
-    definition_id = models.BigIntegerField()
-    revision = models.IntegerField()
-    outcome = models.CharField(max_length=8, choices=TickOutcome.choices)
-    reason = models.CharField(max_length=200, default="")
-    last_slot = models.DateTimeField(null=True)
-    slots = models.IntegerField(default=1)
-    job_id = models.UUIDField(null=True)
-    written_at = models.DateTimeField(db_default=Now())
+    def backfill(self, start: datetime, end: datetime, **options: Any) -> Backfill:
+        """Run the slots in [start, end] that have not run yet: see `jobs.backfill.backfill`."""
+        from jobs.backfill import backfill
 
-    class Meta:
-        indexes: ClassVar[list[models.Index]] = [
-            models.Index(fields=["definition_id", "slot"], name="jobs_crontick_definition"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.definition_id} at {self.slot}: {self.outcome}"
+        return backfill(self, start, end, **options)

@@ -48,6 +48,7 @@ class Job(models.Model):
     max_attempts = models.IntegerField()
     created_at = models.DateTimeField(db_default=Now())
     cron_id = models.BigIntegerField(null=True)
+    slot = models.DateTimeField(null=True)
     unique_key = models.CharField(max_length=200, null=True)
     unique_for = models.DurationField(null=True)
     concurrency_key = models.CharField(max_length=200, null=True)

@@ -1,12 +1,13 @@
--- tick: definitions whose next slot is within reach, those that were changed (no next slot) first. Several tickers
--- skip each other's rows. Rides on jobs_crondefinition_due: what is not due is not read.
+-- tick: definitions that a ticker is to look at by now, longest due first. Several tickers skip each other's rows.
+-- Rides on jobs_crondefinition_due: what is not due is not read.
 SELECT definition.id, definition.tenant_id, definition.expression, definition.timezone, definition.dst,
+    definition.every, coalesce(definition.anchor_at, definition.start_at, definition.created_at), definition.run_at,
     definition.job_type, definition.payload, definition.queue, definition.priority, definition.max_attempts,
-    definition.start_at, definition.end_at, definition.misfire, definition.misfire_grace, definition.catchup_window,
-    definition.catchup_limit, definition.revision, coalesce(definition.last_slot, definition.created_at)
+    definition.start_at, definition.end_at, definition.max_runs, definition.jitter, definition.spread,
+    definition.misfire, definition.misfire_grace, definition.catchup_window, definition.catchup_limit,
+    definition.overlap, definition.runs, definition.revision, coalesce(definition.last_slot, definition.created_at)
 FROM jobs_crondefinition definition
-WHERE definition.enabled AND definition.broken = ''
-    AND (definition.next_slot IS NULL OR definition.next_slot <= %(until)s)
-ORDER BY definition.next_slot NULLS FIRST
+WHERE definition.enabled AND definition.broken = '' AND definition.look_at <= %(now)s
+ORDER BY definition.look_at
 LIMIT %(limit)s
 FOR NO KEY UPDATE SKIP LOCKED

@@ -55,7 +55,7 @@ def test_du_02_a_ticker_that_repeats_a_slot_writes_neither_tick_nor_job(connecti
     definition = define(now)
     Ticker().run_once(connection, now)
     before = written(now)
-    CronDefinition.objects.filter(pk=definition.pk).update(next_slot=None, last_slot=now)
+    CronDefinition.objects.filter(pk=definition.pk).update(look_at=now, last_slot=now)
     assert Ticker().run_once(connection, now) == 1
     assert written(now) == before
     assert_sound()

@@ -70,8 +70,11 @@ def test_a_change_of_the_rule_fires_from_now_on_and_not_at_once(
     path(definition, expression="* * * * 0-7")
     edited = clock.now()
     tick(here, edited)
-    assert slots(definition) == expected(edited, edited + AHEAD)
-    assert set(CronTick.objects.values_list("outcome", "revision")) == {("fired", 2)}
+    assert slots(definition, "fired") == expected(edited, edited + AHEAD)
+    missed = CronTick.objects.get(revision=1)
+    assert (missed.outcome, missed.reason) == ("missed", "overdue when the definition was changed")
+    assert 179 <= missed.slots <= 181
+    assert Job.objects.count() == len(expected(edited, edited + AHEAD))
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -80,7 +83,10 @@ def test_enabling_again_fires_nothing_of_the_meantime(here: Connection, path: Ca
     path(definition, enabled=True)
     now = clock.now()
     tick(here, now)
-    assert slots(definition) == expected(now, now + AHEAD)
+    assert slots(definition, "fired") == expected(now, now + AHEAD)
+    paused = CronTick.objects.get(revision=1)
+    assert (paused.outcome, paused.reason, paused.job_id) == ("skipped", "paused", None)
+    assert 179 <= paused.slots <= 181
 
 
 def test_the_same_slot_can_be_fired_by_the_new_rule(here: Connection) -> None:

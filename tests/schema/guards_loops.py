@@ -11,7 +11,7 @@ from dispatch.dispatcher import Dispatcher
 from dispatch.ticker import Ticker
 from jobs.clock import DatabaseClock
 from jobs.conf import conf
-from jobs.models import CronDefinition, CronTick, QueueEntry
+from jobs.models import CronDefinition, CronRevision, CronTick, QueueEntry
 from jobs.sql import for_day, load
 from jobs.tenants import tenant_ids
 from tests.factories import dispatch, schedule
@@ -63,7 +63,7 @@ def a_slot_is_ticked_once(here: Connection) -> None:
     definition = _define(here)
     _tick(here)
     ticks = CronTick.objects.count()
-    here.execute("UPDATE jobs_crondefinition SET next_slot = NULL, last_slot = %s", [definition.created_at])
+    here.execute("UPDATE jobs_crondefinition SET look_at = now(), last_slot = %s", [definition.created_at])
     _tick(here)
     assert CronTick.objects.count() == ticks > 0
 
@@ -83,7 +83,51 @@ def what_is_broken_is_left_alone(here: Connection) -> None:
 def a_cursor_never_goes_back(here: Connection) -> None:
     later = DatabaseClock().read(here) + 5 * HOUR
     definition = _define(here, last_slot=later)
-    moved = {"ids": [definition.id], "nexts": [later], "lasts": [later - HOUR], "brokens": [""]}
+    moved = {
+        "ids": [definition.id], "nexts": [later], "lasts": [later - HOUR], "looks": [later], "runs": [0],
+        "brokens": [""], "tz_version": "",
+    }  # fmt: skip
     here.execute(load("advance_definitions"), moved)
     definition.refresh_from_db()
     assert definition.last_slot == later
+
+
+def what_is_not_to_be_looked_at_yet_is_left(here: Connection) -> None:
+    _define(here, look_at=DatabaseClock().read(here) + HOUR)
+    _tick(here)
+    assert not CronTick.objects.exists()
+
+
+def what_is_locked_now_does_not_shorten_the_sleep(here: Connection) -> None:
+    _define(here)
+    assert here.execute(load("next_look"), {"now": DatabaseClock().read(here)}).fetchone() == (None,)
+
+
+def what_is_disabled_wakes_nobody(here: Connection) -> None:
+    now = DatabaseClock().read(here)
+    _define(here, look_at=now + HOUR, enabled=False)
+    assert here.execute(load("next_look"), {"now": now}).fetchone() == (None,)
+
+
+def _revision(here: Connection, **change: Any) -> CronRevision:
+    now = DatabaseClock().read(here)
+    values = {"cursor": now - HOUR, "until": now, "since": now - HOUR, "enabled": True} | change
+    return CronRevision.objects.create(
+        definition_id=1, revision=1, expression="* * * * *", timezone="UTC", dst="cron", **values
+    )
+
+
+def a_rule_that_was_told_of_is_not_told_of_again(here: Connection) -> None:
+    _revision(here, settled=True)
+    _tick(here)
+    assert not CronTick.objects.exists()
+
+
+def only_what_waits_is_told_anew(here: Connection) -> None:
+    _define(here)
+    _tick(here)
+    tick = CronTick.objects.all()[0]
+    told = {"ids": [tick.id], "slots": [tick.slot], "outcomes": ["late"], "reasons": [""], "jobs": [None]}
+    here.execute(load("retell_ticks"), told)
+    tick.refresh_from_db()
+    assert tick.outcome == "fired"

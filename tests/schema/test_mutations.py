@@ -109,7 +109,16 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
     "due_definitions": [
         ("definition.enabled AND ", guards_loops.what_is_disabled_does_not_fire),
         (" AND definition.broken = ''", guards_loops.what_is_broken_is_left_alone),
+        (" AND definition.look_at <= %(now)s", guards_loops.what_is_not_to_be_looked_at_yet_is_left),
     ],
+    "next_look": [
+        (" AND look_at > %(now)s", guards_loops.what_is_locked_now_does_not_shorten_the_sleep),
+        ("enabled AND ", guards_loops.what_is_disabled_wakes_nobody),
+    ],
+    "open_revisions": [
+        ("WHERE NOT revision.settled", guards_loops.a_rule_that_was_told_of_is_not_told_of_again)
+    ],
+    "retell_ticks": [(" AND tick.outcome = 'waiting'", guards_loops.only_what_waits_is_told_anew)],
     "advance_definitions": [("definition.last_slot, ", guards_loops.a_cursor_never_goes_back)],
     "schedule_entry": [(", clock_timestamp()", guards_verbs.an_entry_starts_no_earlier_than_it_was_inserted)],
 }

@@ -61,7 +61,12 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
     "reschedule_timers": ("jobs_timer__.*", 4, 3),
     "reschedule_entries": ("jobs_queueentry_pkey", 4, 0),
     "retry": ("jobs_(outcome|job)__.*", 4, 3),
-    "due_definitions": ("jobs_crondefinition_due", DEFINITIONS / 50, 0),
+    "due_definitions": ("jobs_crondefinition_due", 1, 0),
+    "next_look": ("jobs_crondefinition_due", 1, 0),
+    "open_revisions": ("jobs_cronrevision_open", 1, 0),
+    "cron_runs": ("jobs_cronrun.*", 1, 0),
+    "unfinished": ("jobs_(timer__.*|queueentry)_pkey", 4, 1),
+    "retell_ticks": ("jobs_crontick__.*", 4, 1),
     "ticks": ("", 0, 0),
     "advance_definitions": ("", 1, 0),
 }
@@ -126,7 +131,7 @@ def _fill(connection: Connection) -> None:
         )
         cursor.execute(
             "INSERT INTO jobs_crondefinition (name, tenant_id, expression, timezone, dst, job_type, payload, priority, "
-            "enabled, misfire, misfire_grace, catchup_window, catchup_limit, overlap, source, next_slot, revision, "
+            "enabled, misfire, misfire_grace, catchup_window, catchup_limit, overlap, source, look_at, revision, "
             "broken, last_slot) SELECT n, %s, '* * * * *', 'UTC', 'cron', 'test.noop', '{}', 0, true, 'run_once', "
             "'1 min', '1 day', 100, 'allow_all', '', now() + CASE WHEN n <= 50 THEN '0' ELSE interval '1 day' END, 1, "
             "'', now() FROM generate_series(1, %s) n",

@@ -23,7 +23,7 @@ READS = re.compile(
     r"(?:FROM|JOIN|UPDATE|USING)\s+(jobs_(?:job|timer|outcome|attempt|crontick))\b", re.IGNORECASE
 )
 BOUNDS = re.compile(
-    r"due_at (= ANY\((%s|%\(dues\)s::timestamptz\[\])\)|>= %\(start\)s AND (\w+\.)?due_at < %\(end\)s)"
+    r"(due_at|slot) (= ANY\((%s|%\((dues|slots)\)s::timestamptz\[\])\)|>= %\(start\)s AND (\w+\.)?\1 < %\(end\)s)"
 )
 
 

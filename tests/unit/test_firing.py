@@ -19,7 +19,10 @@ EVERY_MINUTE = Cron("* * * * *")
 def fate(policy: Policy, cursor: float, until: float = 2.0, rule: Cron = EVERY_MINUTE) -> list[Firing]:
     """Slots from `cursor` minutes to `until` minutes around noon, seen at 30 s past it."""
     now = NOON + MINUTE / 2
-    return firings(rule, policy, cursor=NOON + cursor * MINUTE, now=now, until=NOON + until * MINUTE)
+    until_at = NOON + until * MINUTE
+    found, reached = firings(rule, policy, cursor=NOON + cursor * MINUTE, now=now, until=until_at)
+    assert reached == max(NOON + cursor * MINUTE, until_at)
+    return found
 
 
 def told(found: list[Firing]) -> list[tuple[str, float, int]]:

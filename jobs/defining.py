@@ -1,0 +1,67 @@
+"""What a cron definition is checked for before it is stored: whatever a ticker would stumble over later."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from jobs import clock
+from jobs.cron import zone
+from jobs.cron.recurrence import utc
+from jobs.errors import CronError, describe
+from jobs.ids import IdRun
+from jobs.newjob import NewJob, prepare
+
+if TYPE_CHECKING:
+    from jobs.models import CronDefinition
+
+_MOMENT = timedelta(microseconds=1)
+
+
+def check_rule(definition: CronDefinition) -> None:
+    """CronError, with the field, unless the definition has one sound rule that fires at least once from now on."""
+    _check_window(definition)
+    zone(definition.timezone)
+    rule = definition.rule()
+    now = clock.now(definition._state.db or "default")
+    after = max(now, (definition.start_at or now) - _MOMENT)
+    if definition.enabled and definition._state.adding:
+        # One that is given a cursor of its own, say by a restore, counts from there.
+        after = min(after, definition.last_slot or after)
+        first = rule.next(after)
+        if first is None or (definition.end_at is not None and first > definition.end_at):
+            field = "run_at" if definition.run_at else "end_at" if definition.end_at else "expression"
+            raise CronError(field, f"it would never fire: {_why(definition, after)}")
+
+
+def check_job(definition: CronDefinition) -> None:
+    """InvalidJob, with the field, for what schedule() would refuse as well."""
+    new = NewJob(
+        job_type=definition.job_type,
+        payload=definition.payload,
+        queue=definition.queue or None,
+        priority=definition.priority,
+        max_attempts=definition.max_attempts,
+    )
+    prepare(new, clock.now(definition._state.db or "default"), IdRun())
+
+
+def _check_window(definition: CronDefinition) -> None:
+    start, end = (
+        None if moment is None else utc(name, moment)
+        for name, moment in (("start_at", definition.start_at), ("end_at", definition.end_at))
+    )
+    if start is not None and end is not None and end <= start:
+        raise CronError("end_at", f"{end} is not after the start, {start}")
+    for name in ("jitter", "spread"):
+        delay: timedelta = getattr(definition, name)
+        if not timedelta() <= delay <= timedelta(days=1):
+            raise CronError(name, f"{describe(delay)} is not between 0 and 1 day")
+    if definition.max_runs is not None and definition.max_runs < 1:
+        raise CronError("max_runs", f"{describe(definition.max_runs)} is not a whole number above 0")
+
+
+def _why(definition: CronDefinition, after: datetime) -> str:
+    if definition.run_at:
+        return f"{definition.run_at} is not after {after:%Y-%m-%d %H:%M:%S%z}"
+    return f"no slot lies between {after:%Y-%m-%d %H:%M:%S%z} and {definition.end_at or 'the end of time'}"
