@@ -92,7 +92,7 @@ class Intake:
         if self._looks.due(busy=False):
             self._look(connection)
         self._arrive()
-        limit = conf().idle_poll.total_seconds()
+        limit = min(conf().idle_poll.total_seconds(), max(0.05, self._looks.wide_in()))
         now = self.clock.now()
         for claimer in self._claimers.values():
             if len(claimer.ring):
