@@ -95,7 +95,7 @@ class Intake:
         limit = min(conf().idle_poll.total_seconds(), max(0.05, self._looks.wide_in()))
         now = self.clock.now()
         for claimer in self._claimers.values():
-            if len(claimer.ring):
+            if claimer.claimable:
                 return 0.0
             if (soon := claimer.retry_in()) is not None:
                 limit = min(limit, max(0.005, soon))

@@ -88,7 +88,7 @@ class Recorder:
         values = zip(query.params or (), query.types, query.formats or (), strict=True)
         session = self.connection.pgconn
         literals = [
-            session.exec_params(b"SELECT quote_nullable($1::text)", [value], [kind], [form]).get_value(0, 0)
+            session.exec_params(b"SELECT quote_nullable($1::text)", [value], [kind], [form]).get_value(0, 0) or b"NULL"
             for value, kind, form in values
         ]
         self.connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
