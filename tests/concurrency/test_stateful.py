@@ -33,7 +33,7 @@ from jobs.states import RETRYABLE, JobState
 from tests.emptying import empty_tables
 from tests.factories import ERROR, process
 from tests.life_cycle import ModelJob
-from tests.racing import assert_sound
+from tests.racing import Connection, assert_sound
 
 pytestmark = pytest.mark.concurrency
 
@@ -59,7 +59,8 @@ class LifeCycle(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         connections["default"].ensure_connection()
-        self.connection: Any = db.ServerBound(connections["default"].connection)
+        raw: Any = db.ServerBound(connections["default"].connection)
+        self.connection: Connection = raw
         self.jobs: dict[UUID, ModelJob] = {}
         self.held: dict[tuple[UUID, UUID | None], Held] = {}
         self.claimers: dict[tuple[int, bool], Claimer] = {}
