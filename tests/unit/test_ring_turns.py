@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -139,15 +139,19 @@ def test_in_the_long_run_each_tenant_has_its_share(some: list[int], size: int) -
 def test_a_ring_keeps_count_of_its_turns_and_weights(steps: list[tuple[int, int, int, int]]) -> None:
     ring = Ring()
     for step, tenant, priority, weight in steps:
-        acts: list[Callable[[], object]] = [
-            lambda t=tenant, p=priority, w=weight: ring.see((t, p), w, False, at(0)),
-            lambda t=tenant, w=weight: ring.learn(t, w, False),
-            lambda t=tenant, p=priority: ring.exhausted((t, p)),
-            lambda t=tenant: ring.pass_over(t),
-            lambda t=tenant: ring.bring_back(t),
-            lambda w=weight: ring.choose(w),
-        ]
-        acts[step]()
+        match step:
+            case 0:
+                ring.see((tenant, priority), weight, False, at(0))
+            case 1:
+                ring.learn(tenant, weight, False)
+            case 2:
+                ring.exhausted((tenant, priority))
+            case 3:
+                ring.pass_over(tenant)
+            case 4:
+                ring.bring_back(tenant)
+            case _:
+                ring.choose(weight)
         assert ring._turns == sorted(set(ring._turns) - ring._away)
         assert set(ring._turns) == set(ring._ready) - ring._away
         assert ring._total == sum(ring._weights[tenant] for tenant in ring._turns)
