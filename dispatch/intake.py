@@ -92,10 +92,10 @@ class Intake:
         if self._looks.due(busy=False):
             self._look(connection)
         self._arrive()
-        limit = conf().idle_poll.total_seconds()
+        limit = min(conf().idle_poll.total_seconds(), max(0.05, self._looks.wide_in()))
         now = self.clock.now()
         for claimer in self._claimers.values():
-            if len(claimer.ring):
+            if claimer.claimable:
                 return 0.0
             if (soon := claimer.retry_in()) is not None:
                 limit = min(limit, max(0.005, soon))

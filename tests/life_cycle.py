@@ -36,7 +36,7 @@ class ModelJob:
     process: int | None = None
     flagged: bool = False
     stale: list[UUID] = field(default_factory=list)
-    """Its earlier leases."""
+    """Its earlier leases. (Batch mates share theirs.)"""
 
     def __post_init__(self) -> None:
         self.asked_attempts = self.max_attempts

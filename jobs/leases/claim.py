@@ -122,6 +122,11 @@ class Claimer:
         return max(0.0, min(self._busy.values()) - time.monotonic()) if self._busy else None
 
     @property
+    def claimable(self) -> bool:
+        """Something is known that may be claimed at once."""
+        return len(self.ring) > 0 and not self._queue_full
+
+    @property
     def waiting(self) -> bool:
         """Something is known that may be claimed, now or when a limit allows."""
         return bool(len(self.ring) or self._full or self._busy or self._freed or self._tied)

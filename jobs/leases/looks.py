@@ -104,7 +104,7 @@ class Looks:
         self._since: datetime | None = None
         self._pending: tuple[int, datetime, int] | None = None
         self._copied_at = 0
-        self._started = False
+        self._started = self._was_wide = False
 
     def due(self, *, busy: bool) -> bool:
         """Whether to look now. `busy`: something is known that can be claimed first."""
@@ -113,6 +113,10 @@ class Looks:
     def next_in(self) -> float:
         """Seconds until a look is due."""
         return max(0.0, self._next - time.monotonic())
+
+    def wide_in(self) -> float:
+        """After a narrow look, the seconds until who committed late is looked for: nobody may sleep for longer."""
+        return float("inf") if self._was_wide else max(0.0, self._wide_at - time.monotonic())
 
     def forget(self) -> None:
         """Look before the next claim."""
@@ -123,7 +127,7 @@ class Looks:
         self._hop_at = self._next = float("-inf")
 
     def look(self, connection: Connection) -> None:
-        begun = time.monotonic()
+        begun = self._next = time.monotonic()
         self.number += 1
         if begun >= self._hop_at:
             self._hop(connection, begun)
@@ -136,7 +140,8 @@ class Looks:
             if begun >= self._sweep_at:
                 self._sweep(connection)
         ended = time.monotonic()
-        self._next = ended + max(EVERY, SHARE * (ended - begun))
+        if self._next == begun:  # else a forget() during this look, from another thread, counts
+            self._next = ended + max(EVERY, SHARE * (ended - begun))
 
     def _hop(self, connection: Connection, begun: float) -> None:
         self._see_all(connection)
@@ -153,6 +158,7 @@ class Looks:
         assert self._now and self._since  # noqa: S101, PT018  # a hop came first
         for line in self.lines.values():
             line.coming.clear()
+        self._was_wide = wide
         since = self._since - SPARE if wide else self._now - BACK
         values = {"queues": list(self.lines), "types": self.types, "suspects": self.suspects}
         self._see(connection, "look", {**values, "since": since, "coming": COMING})

@@ -1,7 +1,8 @@
--- what a process holds, for its supervisor after its death: locked in id order, settled in the same transaction.
+-- what a process holds, for its supervisor after its death: locked in id order (not by the key's index, see `orphans`),
+-- settled in the same transaction.
 SELECT job_id, lease_token, process_id, job_type, attempt, max_attempts, crashes
 FROM jobs_queueentry
 WHERE process_id = %(process_id)s
-ORDER BY job_id
+ORDER BY uuid_send(job_id)
 LIMIT %(limit)s
 FOR UPDATE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
-from uuid import UUID
 
 import pytest
 from django.db import transaction
@@ -17,7 +16,7 @@ from jobs.leases import Claimer, settle
 from jobs.models import Job
 from jobs.newjob import NewJob
 from jobs.registry import registry
-from jobs.results import Settlement
+from jobs.results import Held, Settlement
 from jobs.states import JobState
 from tests.factories import dispatch, job_in, own_connection, process, take
 from tests.racing import Connection, assert_sound, at_once, beside, due_job, wait_for_waiter
@@ -54,21 +53,20 @@ def test_a_claim_that_is_rolled_back_leaves_its_entries_to_others(connection: Co
 
 
 def test_eight_claimers_of_one_backlog_take_each_entry_once(connection: Connection) -> None:
-    """Each under a token of its own, and the last of them is not left over."""
+    """Each claim under a token of its own, and what is left over is still there."""
     Job.objects.schedule_many(NewJob(job_type="test.noop", tenant=f"t{n % 7}") for n in range(2000))
 
-    def claim_all(own: Connection) -> list[tuple[UUID, UUID]]:
+    def claim_all(own: Connection) -> list[list[Held]]:
         claimer = Claimer("test.noop", process(own), registry.names())
-        taken: list[tuple[UUID, UUID]] = []
-        while some := claimer.claim(own, 25, 25):
-            taken += [(each.held.job_id, each.held.lease_token) for each in some]
-        return taken
+        return [[each.held for each in some] for some in iter(lambda: claimer.claim(own, 25, 25), [])]
 
-    everything = [pair for taken in at_once([claim_all] * 8) for pair in taken]
-    assert len(everything) == len({job for job, _ in everything}) == len({token for _, token in everything})
-    mine = process(connection)
-    left = take(connection, "test.noop", mine, size=2000, free=2000)
-    assert len(everything) + len(left) == 2000
+    claims = [some for mine in at_once([claim_all] * 8) for some in mine]
+    jobs = [held.job_id for some in claims for held in some]
+    tokens = [{held.lease_token for held in some} for some in claims]
+    assert len(jobs) == len(set(jobs))
+    assert len(tokens) == len(set.union(*tokens))
+    left = take(connection, "test.noop", process(connection), size=2000, free=2000)
+    assert len(jobs) + len(left) == 2000
     assert_sound()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import cast
 from uuid import UUID
 
 import pytest
@@ -16,6 +17,7 @@ from jobs.results import Completed, Settlement
 from jobs.tenants import tenant_ids
 from tests.factories import own_connection, process, take
 from tests.racing import Connection, assert_sound, at_once, due_job
+from tests.statements import Noting
 
 pytestmark = [pytest.mark.concurrency, pytest.mark.usefixtures("transactional_db")]
 JOBS, CLAIMERS = 32, 8
@@ -110,11 +112,11 @@ def test_a_lower_limit_binds_the_claims_that_begin_after_it(connection: Connecti
         due_job()
     mine = process(connection)
     claimer = Claimer("test.noop", mine, registry.names())
-    claimer._after = 0
-    pairs, _ = claimer._hop(connection, 5)
+    claimer.looks.look(connection)
     Tenant.objects.update(max_running=1)
-    assert claimer._take(connection, pairs, 5, 5) == []
-    assert len(claimer.claim(connection, 5, 5)) <= 1
+    noting = Noting(connection)
+    assert len(claimer.claim(cast(Connection, noting), 5, 5)) == 1
+    assert noting.sent == ["claim", "lock_tenants", "claim"]
     assert QueueEntry.objects.filter(lease_token__isnull=False).count() <= 1
     assert_sound()
 

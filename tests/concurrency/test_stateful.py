@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date, timedelta
 from typing import Any, ClassVar, LiteralString
 from uuid import UUID
@@ -21,7 +22,7 @@ from hypothesis.stateful import (
 )
 
 from dispatch.dispatcher import Dispatcher
-from jobs import clock, partitions, tenants, verbs
+from jobs import clock, db, partitions, tenants, verbs
 from jobs.ids import due_of
 from jobs.leases import Claimer, ProcessExpired, end, renew, rescue, settle
 from jobs.models import Job
@@ -32,7 +33,7 @@ from jobs.states import RETRYABLE, JobState
 from tests.emptying import empty_tables
 from tests.factories import ERROR, process
 from tests.life_cycle import ModelJob
-from tests.racing import assert_sound
+from tests.racing import Connection, assert_sound
 
 pytestmark = pytest.mark.concurrency
 
@@ -58,9 +59,12 @@ class LifeCycle(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         connections["default"].ensure_connection()
-        self.connection: Any = connections["default"].connection
+        raw: Any = db.ServerBound(connections["default"].connection)
+        self.connection: Connection = raw
         self.jobs: dict[UUID, ModelJob] = {}
-        self.held: dict[UUID, Held] = {}
+        self.held: dict[tuple[UUID, UUID | None], Held] = {}
+        self.claimers: dict[tuple[int, bool], Claimer] = {}
+        """What a worker remembers from claim to claim."""
         self.alive = [process(self.connection), process(self.connection)]
         self.expired: set[int] = set()
         self.pruned = False
@@ -121,21 +125,27 @@ class LifeCycle(RuleBasedStateMachine):
             self.jobs[job_id].dispatch()
 
     @precondition(lambda self: any(job.claimable for job in self.jobs.values()))
-    @rule(n=pick, size=st.integers(1, 4), suspects=st.booleans())
-    def claim(self, n: int, size: int, suspects: bool) -> None:
+    @rule(n=pick, size=st.integers(1, 4), suspects=st.booleans(), fresh=st.booleans())
+    def claim(self, n: int, size: int, suspects: bool, fresh: bool = True) -> None:
         mine = self.alive[n % len(self.alive)]
-        claimer = Claimer("test.noop", mine, registry.names(), suspects=suspects)
+        if fresh or (mine, suspects) not in self.claimers:
+            self.claimers[mine, suspects] = Claimer("test.noop", mine, registry.names(), suspects=suspects)
+        claimer = self.claimers[mine, suspects]
         ready = {job_id for job_id, job in self.jobs.items() if job.claimable and job.suspect == suspects}
         if mine in self.expired:
-            with pytest.raises(ProcessExpired):
-                claimer.claim(self.connection, size, size)
+            with pytest.raises(ProcessExpired) if ready else suppress(ProcessExpired):
+                assert claimer.claim(self.connection, size, size) == []
             return
-        taken = [each.held for each in claimer.claim(self.connection, size, size)]
+        taken: list[Held] = []
+        while some := claimer.claim(self.connection, (most := size - len(taken)), most):
+            taken += [each.held for each in some]
+            if len(taken) == size:
+                break
         assert {held.job_id for held in taken} <= ready
         assert len(taken) == min(size, len(ready))
         for held in taken:
             self.jobs[held.job_id].claim(mine, held.lease_token)
-            self.held[held.lease_token] = held
+            self.held[held.job_id, held.lease_token] = held
 
     @precondition(lambda self: any(job.place == "entry" for job in self.jobs.values()))
     @rule(n=pick)
@@ -152,7 +162,7 @@ class LifeCycle(RuleBasedStateMachine):
 
     def settle(self, job: ModelJob, result: Any) -> None:
         assert job.lease
-        settled = settle(self.connection, [Settlement(self.held[job.lease], result, None)])
+        settled = settle(self.connection, [Settlement(self.held[job.job_id, job.lease], result, None)])
         assert set(settled.fates) == {job.job_id}
 
     is_running = precondition(lambda self: any(job.lease for job in self.jobs.values()))
@@ -193,7 +203,7 @@ class LifeCycle(RuleBasedStateMachine):
     @precondition(lambda self: any(job.stale for job in self.jobs.values()))
     @rule(n=pick)
     def settle_late(self, n: int) -> None:
-        stale = [lease for job in self.jobs.values() for lease in job.stale]
+        stale = [(job_id, lease) for job_id, job in self.jobs.items() for lease in job.stale]
         late = Settlement(self.held[stale[n % len(stale)]], Completed(), None)
         assert settle(self.connection, [late]).fates == {}
 

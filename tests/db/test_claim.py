@@ -40,7 +40,8 @@ def test_a_claim_writes_the_lease_and_counts_the_attempt(here: Connection) -> No
     (taken,) = mine.claim(here, 10, 10)
 
     entry = QueueEntry.objects.get(job_id=job.id)
-    assert entry.claimed_at is not None
+    assert entry.claimed_at
+    assert entry.lease_token
     assert taken.held == Held(job.id, entry.lease_token, mine.process_id, "test.noop", 1, 7, 0)
     assert taken.held.due_at == entry.due_at == job.due_at
     assert (taken.tenant_id, taken.priority, taken.group, taken.limited) == (

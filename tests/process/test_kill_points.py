@@ -72,18 +72,17 @@ def claims(*boundaries: str, limited: bool) -> Verb:
             Tenant.objects.update(max_running=1)
             Queue.objects.get_or_create(name="test.noop", max_running=1)
         claimer = Claimer("test.noop", process(connection), registry.names())
-        claimer._after, claimer._queue_limited = 0, limited
         return lambda own: claimer.claim(own, 5, 5)
 
     return Verb(prepare, boundaries)
 
 
-def settles(result: Result, *boundaries: str) -> Verb:
+def settles(result: Result, *boundaries: str, one_statement: bool = False) -> Verb:
     def prepare(connection: Connection) -> Act:
         held = claim(connection, due_job(unique_key=f"k{next(numbers)}"), process(connection))
         return lambda own: settle(own, [Settlement(held.held, result, None)])
 
-    return Verb(prepare, ("enter", *boundaries, "exit"))
+    return Verb(prepare, boundaries if one_statement else ("enter", *boundaries, "exit"))
 
 
 def rescues(connection: Connection) -> Act:
@@ -124,11 +123,15 @@ VERBS = {
     "schedule with a key": schedules("take unique keys", "due later", "commit", keyed=True, delay=DAY),
     "schedule many": Verb(schedule_many, ("take unique keys", "copy_to", "copy_end", "commit"), django=True),
     "dispatch": Verb(dispatch, ("SELECT p.relname", "dispatch: timers")),
-    "claim": claims("claim, step 1", "claim, step 3", limited=False),
+    "claim": claims("a fresh start", "look: of each", "claim: take", limited=False),
     "claim within limits": claims(
-        "claim, step 1", "enter", "limited queues", "limited tenants", "claim, step 3", "exit", limited=True
-    ),
-    "settle completed": settles(Completed(), "into a final state"),
+        "a fresh start", "look: of each",
+        "enter", "limited tenants", "claim: take", "exit",  # by which it learns of the queue's limit
+        "enter", "limited queues", "limited tenants", "claim: take", "exit",
+        limited=True,
+    ),  # fmt: skip
+    "settle completed": settles(Completed(), "completed and without results", one_statement=True),
+    "settle completed with a result": settles(Completed("1"), "into a final state", one_statement=True),
     "settle failed": settles(
         Failed(ERROR, timedelta(), final=True),
         "lock what is still ours",

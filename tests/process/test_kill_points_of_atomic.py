@@ -28,10 +28,8 @@ POINTS = [
     Point("SELECT 'before the effect'", sent=False, attempts={2}),
     Point("INSERT INTO jobs_queue", sent=True, attempts={2}),
     Point("INSERT INTO jobs_queue", sent=False, attempts={2}),
-    Point("enter", sent=False, attempts={2}),  # the settle's own transaction: a savepoint here
-    Point("-- settle, into a final state", sent=True, attempts={2}),
-    Point("-- settle, into a final state", sent=False, attempts={2}),
-    Point("exit", sent=False, attempts={2}),
+    Point("-- settle, completed", sent=True, attempts={2}),
+    Point("-- settle, completed", sent=False, attempts={2}),
     Point("commit", sent=True, attempts={1, 2}),
     Point("commit", sent=False, attempts={1}),
 ]

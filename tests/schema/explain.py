@@ -1,17 +1,20 @@
-"""Each statement's plan as it is sent: EXPLAIN ANALYZE before the statement itself, rolled back."""
+"""Each statement's plan as it is sent: EXPLAIN ANALYZE before the statement itself, rolled back. `generic`: the plan
+that is made once for all values, as in the sessions of a worker."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import psycopg
 from django.db import connections
+from psycopg._queries import PostgresQuery
+from psycopg.adapt import Transformer
 
-from jobs import sql
+from dispatch import watch
+from tests import statements
 
 Connection = psycopg.Connection[Any]
 
@@ -43,24 +46,22 @@ class Recorder:
     """Stands for a connection of the loops; `django()` records what goes over Django's."""
 
     connection: Connection
+    generic: bool = False
     seen: list[Seen] = field(default_factory=list)
-    _names: dict[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        for path in Path(sql.__file__).parent.glob("*.sql"):
-            self._names[path.read_text("utf-8").split("\n", 1)[0]] = path.stem
-
-    def execute(self, statement: Any, params: Any = None) -> Any:
-        if name := self.name_of(statement):
+    def execute(self, statement: Any, params: Any = None, **options: Any) -> Any:
+        if name := name_of(statement):
+            explain = self._explain_generic if self.generic else self._explain
             with self.connection.transaction(force_rollback=True):
-                self.note(name, params, self.connection.execute(_EXPLAIN + statement, params).fetchone())
-        return self.connection.execute(statement, params)
+                self.note(name, params, explain(statement, params))
+        return self.connection.execute(statement, params, **options)
 
-    def transaction(self) -> Any:
-        return self.connection.transaction()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.connection, name)
 
-    def cursor(self) -> Any:
-        return self.connection.cursor()
+    def pipeline(self) -> Any:
+        """None: each statement is explained by itself."""
+        return nullcontext()
 
     @contextmanager
     def django(self) -> Iterator[None]:
@@ -70,27 +71,63 @@ class Recorder:
     def _wrap(
         self, execute: Callable[..., Any], statement: str, params: Any, many: bool, context: Any
     ) -> Any:
-        if name := self.name_of(statement):
+        if name := name_of(statement):
             execute("SAVEPOINT explained", None, False, context)
             execute(_EXPLAIN + statement, params, False, context)
             self.note(name, params, context["cursor"].fetchone())
             execute("ROLLBACK TO SAVEPOINT explained", None, False, context)
         return execute(statement, params, many, context)
 
-    def name_of(self, statement: Any) -> str | None:
-        return self._names.get(str(statement).split("\n", 1)[0])
+    def _explain(self, statement: Any, params: Any) -> Any:
+        return self.connection.execute(_EXPLAIN + statement, params).fetchone()
+
+    def _explain_generic(self, statement: Any, params: Any) -> Any:
+        """Of the statement as it is prepared: with the types that its values are sent with."""
+        query = PostgresQuery(Transformer(self.connection))
+        query.convert(statement, params)
+        values = zip(query.params or (), query.types, query.formats or (), strict=True)
+        session = self.connection.pgconn
+        literals = [
+            session.exec_params(b"SELECT quote_nullable($1::text)", [value], [kind], [form]).get_value(0, 0) or b"NULL"
+            for value, kind, form in values
+        ]
+        self.connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        session.prepare(b"explained", query.query, query.types)
+        try:
+            row = self.connection.execute(
+                _EXPLAIN.encode()
+                + b"EXECUTE explained"
+                + (b"(%s)" % b", ".join(literals) if literals else b"")
+            ).fetchone()
+        finally:
+            session.exec_(b"DEALLOCATE explained")
+        return row
 
     def note(self, name: str, params: Any, row: Any) -> None:
         plan = row[0][0]["Plan"]
         seen = Seen(name, blocks=plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
         seen.returned = round(plan["Actual Rows"] * plan["Actual Loops"])
-        seen.asked = max((len(value) for value in params.values() if isinstance(value, list)), default=0)
+        given = params.values() if isinstance(params, Mapping) else params or ()
+        seen.asked = max((_length(value) for value in given), default=0)
         _walk(plan, seen)
         self.seen.append(seen)
 
 
 SMALL = {"jobs_queue", "jobs_process", "jobs_tenant"}
 _EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) "
+_BY_HAND = {watch._KNOWN: "known claims", watch._MINE: "all claims"}
+"""Statements of the loops that are no files."""
+
+
+def name_of(statement: Any) -> str | None:
+    return statements.name_of(statement) or _BY_HAND.get(str(statement))
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, list):
+        return len(value)
+    data = getattr(value, "data", b"")  # an array in PostgreSQL's binary format
+    return int.from_bytes(data[12:16])
 
 
 def _walk(node: dict[str, Any], seen: Seen) -> None:

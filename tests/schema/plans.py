@@ -9,13 +9,16 @@ from uuid import UUID, uuid4
 import psycopg
 
 from dispatch.dispatcher import Dispatcher
+from dispatch.holdings import Holdings
+from dispatch.slots import Slots
 from dispatch.ticker import Ticker
+from dispatch.watch import Watch
 from jobs import verbs
 from jobs.clock import DatabaseClock
-from jobs.leases import Autopsy, Claimer, end, fetch, park, rescue, rescue_process, settle, unpark
+from jobs.leases import Autopsy, Claimer, Looks, end, fetch, park, rescue, rescue_process, settle, unpark
 from jobs.models import Queue, Tenant
 from jobs.registry import registry
-from jobs.results import Completed, Released, Result, Settlement, Snoozed
+from jobs.results import Claim, Completed, Released, Result, Settlement, Snoozed
 from jobs.sql import for_day, load
 from tests.factories import ERROR, failed, process, schedule
 from tests.schema.explain import Recorder
@@ -27,6 +30,7 @@ def everything(recorder: Recorder) -> None:
     _schedule(recorder)
     _dispatch(recorder)
     taken = _claim(recorder)
+    _watch(recorder, taken)
     _settle(recorder, taken)
     _rescue(recorder)
     _park(recorder)
@@ -54,18 +58,43 @@ def _dispatch(recorder: Recorder) -> None:
 
 
 def _claim(recorder: Recorder) -> list[Claim]:
+    """Of a queue without limits; then of one with a limit, of whose tenants some are limited and full."""
     connection: Any = recorder
     mine = process(recorder.connection)
-    taken = Claimer("q0", mine, registry.names()).claim(connection, NUMBER, NUMBER)
-    fetch(connection, "q0", taken)
-    Tenant.objects.filter(slug__in=["t01", "t03"]).update(max_running=10)
+    free = Claimer("q0", mine, registry.names())
+    taken = free.claim(connection, NUMBER, NUMBER)
+    assert len(taken) == NUMBER
+    assert len(free.claim(connection, NUMBER, NUMBER)) == NUMBER  # from its marks
+    fetch(connection, [each._replace(payload=None) for each in taken])
+    Tenant.objects.filter(slug__in=["t01", "t03", "t05"]).update(max_running=10)
     Queue.objects.create(name="q1", max_running=NUMBER)
     limited = Claimer("q1", mine, registry.names())
-    limited._after = 0
-    assert len(limited.claim(connection, NUMBER, NUMBER)) > NUMBER / 2
-    recorder.execute(load("next_run"), {"queues": ["q0", "q1", "none"]}).fetchall()
-    assert len(taken) == NUMBER
+    assert NUMBER / 2 < sum(len(limited.claim(connection, NUMBER, NUMBER)) for _ in range(4)) <= NUMBER
+    assert limited.ring.limited
+    limited._bring_back(connection)
+    _look(recorder, free.looks)
     return taken
+
+
+def _look(recorder: Recorder, looks: Looks) -> None:
+    """Once over what became due within a minute or so, once for what was left behind the marks."""
+    connection: Any = recorder
+    assert looks._since
+    looks._since -= timedelta(minutes=2)
+    looks._narrow_or_wide(connection, wide=True)
+    looks._started = True
+    looks._sweep(connection)
+
+
+def _watch(recorder: Recorder, taken: list[Claim]) -> None:
+    connection: Any = recorder
+    slots = Slots.create(1)
+    holdings = Holdings(slots)
+    for each in taken:
+        holdings.add(each)
+    Watch(taken[0].held.process_id, holdings, lambda settlement: None).reconcile(connection)
+    recorder.execute(load("suspects"), {"queues": ["q0", "q1"]}).fetchone()
+    slots.close()
 
 
 def _settle(recorder: Recorder, taken: list[Claim]) -> None:

@@ -1,7 +1,8 @@
 """Plans are behaviour: what each statement reads on 20,000 jobs over 35 days, with and without good statistics.
 
 No `enable_*` switch is touched. "empty": the planner's statistics say that every table is empty, as they do when a
-burst follows a quiet night. Then a statement may read a whole table once, and never once a row.
+burst follows a quiet night. Then a statement may read a whole table once, and never once a row. "generic": prepared, and
+planned once for all values, as in a worker's sessions.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from jobs import bulk, clock, db
 from jobs.bulk import insert_many
 from jobs.ids import IdRun, ceil_ms
 from jobs.newjob import Row
-from jobs.partitions import PARENTS, day_of, ensure_days
+from jobs.partitions import PARENTS, bounds, day_of, ensure_days
 from jobs.sql import leaf
 from jobs.tenants import tenant_ids
 from tests.factories import DjangosConnection
 from tests.schema.explain import Recorder, Seen
-from tests.schema.plans import everything
+from tests.schema.plans import NUMBER, everything
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 Connection = psycopg.Connection[Any]
@@ -33,6 +34,7 @@ BACK, AHEAD, TENANTS = 17, 17, 20
 ENTRIES, TIMERS, OUTCOMES, KEYS, DEFINITIONS = 5_000, 5_000, 10_000, 2_000, 1_000
 
 Plans = dict[str, list[Seen]]
+STATISTICS = ["analysed", "empty", "analysed, generic", "empty, generic"]
 STATEMENTS: dict[str, tuple[str, float, int]] = {
     # statement: the index it rides on, most rows read per row asked for, written or returned, most leaves of one table
     "schedule_timer": ("", 0, 1),
@@ -42,18 +44,24 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
     "dispatch": ("jobs_timer__.*_pkey", 2, 1),
     "timer_with_entry": ("jobs_queueentry_pkey", TIMERS * 2, 1),  # rare: it looks at all timers of a day
     "hop": ("jobs_queueentry_ready", 2, 0),
+    "look": ("jobs_queueentry_next", 4, 0),
+    "sweep": ("jobs_queueentry_ready", 1, 0),
+    "free": ("jobs_queueentry_tenant", 10, 0),
     "lock_queue": ("", 1, 0),
     "lock_tenants": ("", 1, 0),
-    "claim": ("jobs_queueentry_ready", 4, 0),
+    "claim": ("jobs_queueentry_ready", 4, 1),
     "payloads": ("jobs_job__.*_pkey", 2, 1),
-    "next_run": ("jobs_queueentry_next", 1, 0),
+    "known claims": ("jobs_queueentry_pkey", 1, 0),
+    "all claims": ("jobs_queueentry_queue", 2, 0),
+    "suspects": ("jobs_queueentry_suspect", 1, 0),
     "lock_claims": ("jobs_queueentry_pkey", 1, 0),
+    "complete": ("jobs_queueentry_pkey", 3, 1),
     "end": ("jobs_queueentry_pkey", 3, 1),
     "put_back": ("jobs_queueentry_pkey", 2, 0),
     "attempts": ("", 0, 1),
     "settled_before": ("jobs_outcome__.*_pkey", 2, 1),
-    "orphans": ("jobs_queueentry_process", 3, 0),
-    "claims_of": ("jobs_queueentry_process", 1, 0),
+    "orphans": ("jobs_queueentry_(queue|tenant)", NUMBER * 3, 0),  # it looks at all that is leased
+    "claims_of": ("jobs_queueentry_(queue|tenant)", 6, 0),
     "park": ("jobs_queueentry_(ready|next)", 6, 0),  # what is due and known to somebody is passed on the way
     "unpark": ("jobs_queueentry_parked", 2, 0),
     "cancel_timers": ("jobs_timer__.*", 4, 3),
@@ -92,9 +100,9 @@ def filled(own_database: str) -> dict[str, Plans]:
                 name = leaf(parent, day_of(now) + timedelta(days=days))
                 connection.execute(f'ANALYZE "{name}"')
         _fill(connection)
-        plans = {"empty": _plans()}
+        plans = {"empty": _plans(), "empty, generic": _plans(generic=True)}
         connection.execute("ANALYZE")
-        plans["analysed"] = _plans()
+        plans |= {"analysed": _plans(), "analysed, generic": _plans(generic=True)}
     return plans
 
 
@@ -107,22 +115,26 @@ def _fill(connection: Connection) -> None:
     def row(n: int, due: timedelta) -> Row:
         due_at = ceil_ms(now + due)
         kind = f"test.{('noop', 'echo', 'flaky')[n % 3]}"
-        made = Row(ids.next(due_at), due_at, "", kind, f"q{n % 2}", n % 5, "{}", None, 5, None, None)
+        made = Row(
+            ids.next(due_at), due_at, "", kind, f"q{n % 2}", n // TENANTS % 5, "{}", None, 5, None, None
+        )
         made.tenant_id = tenants[n % TENANTS]
         return made
 
-    waiting = [row(n, -timedelta(seconds=n % 3600)) for n in range(ENTRIES)]
-    waiting += [row(n, timedelta(minutes=10, seconds=n * 10)) for n in range(TIMERS * 4 // 5)]
+    due = [row(n, -timedelta(seconds=n % 3600)) for n in range(ENTRIES)]
+    waiting = [row(n, timedelta(minutes=10, seconds=n * 10)) for n in range(TIMERS * 4 // 5)]
     waiting += [row(n, timedelta(hours=13 + n * (AHEAD - 1) * 24 / TIMERS * 5)) for n in range(TIMERS // 5)]
-    ended = [row(n, -timedelta(hours=4, seconds=n * 15)) for n in range(OUTCOMES * 4 // 5)]
+    today = bounds(day_of(now))[0] - now  # whatever time it is, yesterday and today have many that ended
+    ended = [row(n, today + timedelta(days=n / OUTCOMES * 2.5 - 1)) for n in range(OUTCOMES * 4 // 5)]
     ended += [row(n, -timedelta(hours=40 + n * (BACK - 2) * 24 / OUTCOMES * 5)) for n in range(OUTCOMES // 5)]
     with connection.transaction(), connection.cursor() as cursor:
         insert_many(cursor, waiting, now + timedelta(seconds=5))
-        bulk._copy(cursor, bulk._JOB, bulk._JOB_TYPES, (bulk._job(each) for each in ended))
+        bulk._copy(cursor, bulk._JOB, bulk._JOB_TYPES, (bulk._job(each) for each in due + ended))
+        bulk._copy(cursor, bulk._ENTRY, bulk._ENTRY_TYPES, (bulk._entry(each, each.due_at) for each in due))
         cursor.execute(
             "INSERT INTO jobs_outcome (job_id, due_at, state, attempt, max_attempts, crashes, finished_at) "
-            "SELECT id, due_at, 'failed', 1, 5, 0, now() FROM jobs_job WHERE due_at < %s",
-            [now - timedelta(hours=3)],
+            "SELECT id, due_at, 'failed', 1, 5, 0, now() FROM jobs_job WHERE id = ANY(%s)",
+            [[each.id for each in ended]],
         )
         cursor.execute(
             "INSERT INTO jobs_uniquekey (tenant_id, job_type, key, job_id) "
@@ -139,10 +151,10 @@ def _fill(connection: Connection) -> None:
         )
 
 
-def _plans() -> Plans:
+def _plans(*, generic: bool = False) -> Plans:
     found: Plans = defaultdict(list)
     with transaction.atomic():
-        recorder = Recorder(cast(Connection, DjangosConnection()))
+        recorder = Recorder(cast(Connection, DjangosConnection()), generic)
         everything(recorder)
         transaction.set_rollback(True)
     for seen in recorder.seen:
@@ -155,7 +167,7 @@ def _server_version() -> int:
         return connection.info.server_version
 
 
-@pytest.mark.parametrize("statistics", ["analysed", "empty"])
+@pytest.mark.parametrize("statistics", STATISTICS)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_statement_reads_what_it_needs(filled: dict[str, Plans], statistics: str, name: str) -> None:
     _, most, _ = STATEMENTS[name]
@@ -165,17 +177,18 @@ def test_a_statement_reads_what_it_needs(filled: dict[str, Plans], statistics: s
         assert seen.blocks <= 400 + 60 * max(seen.rows, seen.read), seen
 
 
+@pytest.mark.parametrize("statistics", ["analysed", "analysed, generic"])
 @pytest.mark.parametrize("name", [name for name, (index, _, _) in STATEMENTS.items() if index])
-def test_a_statement_rides_on_its_index(filled: dict[str, Plans], name: str) -> None:
+def test_a_statement_rides_on_its_index(filled: dict[str, Plans], statistics: str, name: str) -> None:
     if name in PASSES_IN_15 and _server_version() < 170_000:
         return
     index = re.compile(STATEMENTS[name][0])
-    seen = filled["analysed"][name]
+    seen = filled[statistics][name]
     assert any(index.fullmatch(each) for one in seen for each in one.indexes), seen
     assert name in ONE_PASS or not any("jobs_queueentry" in one.sequential for one in seen), seen
 
 
-@pytest.mark.parametrize("statistics", ["analysed", "empty"])
+@pytest.mark.parametrize("statistics", STATISTICS)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_statement_visits_only_the_days_it_names(
     filled: dict[str, Plans], statistics: str, name: str

@@ -1,0 +1,139 @@
+"""What a body does to its thread's connections stays in its own attempt; one that does nothing costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection as django
+
+from dispatch import hygiene
+from dispatch.hygiene import clean_connections, close_connections
+from jobs.models import Queue
+from tests.racing import beside
+
+pytestmark = [pytest.mark.concurrency, pytest.mark.usefixtures("transactional_db")]
+
+
+def in_a_thread(act: Callable[[], Any]) -> Any:
+    """A body's thread, which has no connection yet."""
+    return beside(act).result(30)
+
+
+def run(*statements: str) -> Any:
+    """The first value that the last of these returns."""
+    with django.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return cursor.fetchone()[0] if cursor.description else None
+
+
+def setting() -> Any:
+    return run("SHOW application_name")
+
+
+def set_something() -> None:
+    run("SET application_name = 'left by a body'", "CREATE TEMPORARY TABLE left_by_a_body ()")
+
+
+def is_clean() -> bool:
+    return setting() != "left by a body" and run("SELECT to_regclass('left_by_a_body')") is None
+
+
+def leave_open() -> None:
+    django.set_autocommit(False)
+    run("INSERT INTO jobs_queue (name) VALUES ('left open')")
+
+
+def test_a_body_that_uses_no_database_costs_no_look_at_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    for name in ("close_old_connections", "reset_queries", "_clean"):
+        monkeypatch.setattr(hygiene, name, lambda *args, name=name: looks.append(name))
+
+    def bodies() -> None:
+        for _ in range(3):
+            with clean_connections():
+                pass
+
+    in_a_thread(bodies)
+    assert looks == []
+
+
+@pytest.mark.parametrize("before", [0, 1], ids=["first of its thread", "after another"])
+def test_settings_and_temporary_tables_of_a_body_do_not_reach_the_next(before: int) -> None:
+    def bodies() -> bool:
+        for _ in range(before):
+            with clean_connections():
+                run("SELECT 1")
+        with clean_connections():
+            set_something()
+        return is_clean()
+
+    assert in_a_thread(bodies)
+
+
+@pytest.mark.parametrize("before", [0, 1], ids=["first of its thread", "after another"])
+def test_a_transaction_that_a_body_left_open_is_rolled_back(before: int) -> None:
+    def bodies() -> bool:
+        for _ in range(before):
+            with clean_connections():
+                run("SELECT 1")
+        with clean_connections():
+            leave_open()
+        return django.get_autocommit() and not django.in_atomic_block
+
+    assert in_a_thread(bodies)
+    assert not Queue.objects.exists()
+
+
+def test_a_body_that_fails_leaves_a_clean_connection_too() -> None:
+    def bodies() -> bool:
+        with pytest.raises(ZeroDivisionError):
+            fail()
+        return is_clean()
+
+    def fail() -> None:
+        with clean_connections():
+            set_something()
+            raise ZeroDivisionError
+
+    assert in_a_thread(bodies)
+
+
+def test_only_what_a_body_has_used_is_reset() -> None:
+    def bodies() -> tuple[bool, bool]:
+        set_something()
+        with clean_connections():
+            pass
+        untouched = not is_clean()
+        with clean_connections():
+            run("SELECT 1")
+        return untouched, is_clean()
+
+    assert in_a_thread(bodies) == (True, True)
+
+
+def test_a_session_that_was_lost_is_replaced_before_the_next_body(connection: Any) -> None:
+    def bodies() -> Any:
+        with clean_connections():
+            pid = run("SELECT pg_backend_pid()")
+        connection.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])
+        with clean_connections():
+            return run("SELECT pg_backend_pid()") != pid
+
+    assert in_a_thread(bodies)
+
+
+def test_an_idle_thread_keeps_no_connection_and_starts_anew() -> None:
+    def bodies() -> list[bool]:
+        with clean_connections():
+            run("SELECT 1")
+        found = [django.connection is None]
+        close_connections()
+        found.append(django.connection is None)
+        with clean_connections():
+            set_something()
+        return [*found, is_clean()]
+
+    assert in_a_thread(bodies) == [False, True, True]
