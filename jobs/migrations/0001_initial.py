@@ -422,7 +422,7 @@ class Migration(migrations.Migration):
                 (
                     "look_at",
                     models.DateTimeField(
-                        db_default=datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc),
+                        db_default=datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.UTC),
                         editable=False,
                         help_text="When a ticker looks at it next; null: never.",
                         null=True,

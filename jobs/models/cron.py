@@ -102,7 +102,10 @@ class CronDefinition(models.Model):
         null=True, editable=False, help_text="The cursor: the last slot considered; never moves backwards."
     )
     look_at = models.DateTimeField(
-        null=True, editable=False, db_default=AT_ONCE, help_text="When a ticker looks at it next; null: never."
+        null=True,
+        editable=False,
+        db_default=AT_ONCE,
+        help_text="When a ticker looks at it next; null: never.",
     )
     runs = models.IntegerField(default=0, db_default=0, editable=False)
     revision = models.IntegerField(default=1, editable=False)

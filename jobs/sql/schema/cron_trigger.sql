@@ -61,6 +61,9 @@ END $$;
 CREATE FUNCTION jobs_crondefinition_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     moment timestamptz := clock_timestamp();
+    reached timestamptz := coalesce(OLD.last_slot, OLD.created_at);
+    -- its runs are used up or its end has come: it left nothing untold
+    spent boolean := OLD.look_at IS NULL AND OLD.broken = '';
     before record;
 BEGIN
     IF TG_OP = 'UPDATE' AND
@@ -84,8 +87,7 @@ BEGIN
     VALUES
         (OLD.id, OLD.revision, OLD.expression, OLD.timezone, OLD.dst, OLD.every,
          coalesce(OLD.anchor_at, OLD.start_at, OLD.created_at), OLD.run_at, OLD.start_at, OLD.end_at, OLD.enabled,
-         OLD.broken, OLD.revised_at, coalesce(OLD.last_slot, OLD.created_at), moment,
-         OLD.look_at IS NULL OR coalesce(OLD.last_slot, OLD.created_at) >= moment);
+         OLD.broken, OLD.revised_at, reached, CASE WHEN spent THEN reached ELSE moment END, spent OR reached >= moment);
     IF TG_OP = 'DELETE' THEN
         DELETE FROM jobs_cronrun WHERE definition_id = OLD.id;
         RETURN OLD;
