@@ -54,14 +54,14 @@ class Ticker:
             self._write(connection, expansions, ended, now)
         cancel = [job_id for expanded in expansions.values() for job_id in expanded.cancel]
         if cancel:
-            connections[self.using].close_if_unusable_or_obsolete()
             verbs.cancel(cancel, using=self.using)
         found = max(settled, len(definitions))
         self.period = self._until_next(connection, now) if found < BATCH else 0.0
         return found
 
     def interrupted(self) -> None:
-        """Everything is in the tables."""
+        """Everything is in the tables. Django's connection may be as dead as the loop's."""
+        connections[self.using].close()
 
     def _due(self, connection: Connection, now: datetime) -> list[Definition]:
         rows = connection.execute(load("due_definitions"), {"now": now, "limit": BATCH}, prepare=True)

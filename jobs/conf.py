@@ -48,6 +48,8 @@ class Conf:
 
     # handlers that reach outside: empty means none
     django_commands: tuple[str, ...] = ()
+    shell_commands: tuple[str, ...] = ()
+    """Command lines that shell.run may run, each as a whole; "*" allows every one."""
     http_private_hosts: tuple[str, ...] = field(default=())
     """Host names or networks (CIDR) that http.request may reach although they are private."""
 
@@ -91,6 +93,10 @@ class Conf:
             raise NotConfigured(
                 f"SCHEDULER: idle_poll ({self.idle_poll}) + period ({self.period}) must be shorter than look_ahead "
                 f"({self.look_ahead}), or a job may reach its queue after its due time"
+            )
+        if self.cron_ahead > timedelta(days=1):
+            raise NotConfigured(
+                f"SCHEDULER['cron_ahead'] is {self.cron_ahead}; at most a day is written ahead"
             )
         if self.retention < timedelta(days=3):
             raise NotConfigured(f"SCHEDULER['retention'] is {self.retention}; at least 3 days are kept")

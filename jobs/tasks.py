@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from jobs.context import Context
-from jobs.handlers import command, email, http
+from jobs.handlers import command, email, http, shell
 from jobs.registry import job_type
 
 
@@ -16,6 +16,18 @@ def django_command(
 ) -> dict[str, Any]:
     """Run a management command named in SCHEDULER['django_commands']."""
     return command.run(name, args, options)
+
+
+@job_type("shell.run")
+def shell_run(
+    context: Context,
+    command: str,
+    stdin: str = "",
+    environment: dict[str, str] | None = None,
+    user: str = "",
+) -> dict[str, Any]:
+    """Run a command line named in SCHEDULER['shell_commands']. `user` is what a crontab said; workers run as one user."""
+    return shell.run(command, stdin=stdin, environment=environment, heartbeat=context.heartbeat)
 
 
 # Longer than any request may take, so that the request's own timeout is the one that is reported.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.contrib import admin, messages
@@ -12,19 +12,46 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.dateparse import parse_duration
 from django.utils.html import format_html, format_html_join
 from django.views.decorators.http import require_POST
 
-from jobs.console import redact, show
+from jobs.console import cron_commands, redact, show
 from jobs.console.audited import Audited
 from jobs.console.cron_form import CronForm
-from jobs.cron import Cron, Recurrence, zone
+from jobs.cron import Recurrence, recurrence, zone
 from jobs.errors import CronError
-from jobs.models import CronDefinition
+from jobs.models import CronDefinition, CronTick
 
 FIRES = 5
+TICKS = 20
+LEDGER = timedelta(days=2)
+"""So far back, and ahead, the page looks into the ledger."""
 _JOB = ("job_type", "payload", "queue", "priority", "max_attempts")
-_STATE = ("next_fires", "next_slot", "last_slot", "revision", "broken", "source", "created_at")
+_RULE = (
+    "expression",
+    "timezone",
+    "dst",
+    "every",
+    "anchor_at",
+    "run_at",
+    "start_at",
+    "end_at",
+    "max_runs",
+    "jitter",
+    "spread",
+)
+_STATE = (
+    "next_fires",
+    "next_slot",
+    "last_slot",
+    "runs",
+    "revision",
+    "broken",
+    "source",
+    "created_at",
+    "ledger",
+)
 _LATE = ("misfire", "misfire_grace", "catchup_window", "catchup_limit", "overlap")
 
 
@@ -35,7 +62,7 @@ class Fire(NamedTuple):
 
 class CronDefinitionAdmin(Audited):
     form = CronForm
-    list_display = ("name", "expression", "timezone", "job_type", "tenant", "status", "next_at", "last_at")
+    list_display = ("name", "when", "timezone", "job_type", "tenant", "status", "next_at", "last_at")
     list_select_related = ("tenant",)
     list_filter = ("enabled",)
     search_fields = ("name", "job_type")
@@ -43,8 +70,8 @@ class CronDefinitionAdmin(Audited):
     autocomplete_fields = ("tenant",)
     readonly_fields = (*_STATE, "payload_shape")
     fieldsets = (
-        (None, {"fields": ("name", "tenant", "enabled")}),
-        ("Rule", {"fields": ("expression", "timezone", "dst", "start_at", "end_at")}),
+        (None, {"fields": ("name", "tenant", "enabled", "note")}),
+        ("Rule", {"fields": _RULE}),
         ("Job", {"fields": _JOB}),
         ("When a slot is late", {"fields": _LATE, "classes": ("collapse",)}),
         ("State", {"fields": _STATE}),
@@ -64,19 +91,38 @@ class CronDefinitionAdmin(Audited):
         return sets
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(require_POST(self.preview_view))
-        return [path("preview/", view, name="jobs_crondefinition_preview"), *super().get_urls()]
+        wrap = self.admin_site.admin_view
+        preview, command = wrap(require_POST(self.preview_view)), wrap(require_POST(self.command_view))
+        return [
+            path("preview/", preview, name="jobs_crondefinition_preview"),
+            path("<path:object_id>/command/<str:verb>/", command, name="jobs_crondefinition_command"),
+            *super().get_urls(),
+        ]
+
+    def command_view(self, request: HttpRequest, object_id: str, verb: str) -> HttpResponse:
+        return cron_commands.view(self, request, object_id, verb)
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
+        definition = context.get("original")
+        if definition is not None and self.has_change_permission(request, definition):
+            context["cron_buttons"] = cron_commands.buttons(definition)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def preview_view(self, request: HttpRequest) -> HttpResponse:
         """What the posted rule would do. Nothing is stored; POST, since the form around it is posted."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        names = {"expression": 1000, "timezone": 100, "dst": 20}
-        asked = {name: request.POST.get(name, "")[:limit] for name, limit in names.items()}
+        names = {"expression": 1000, "timezone": 100, "dst": 20, "every": 40}
+        asked = {name: request.POST.get(name, "").strip()[:limit] for name, limit in names.items()}
         context: dict[str, Any] = {"asked": asked, "fires": [], "warnings": [], "problem": ""}
+        now = timezone.now()
         try:
-            rule = Cron(asked["expression"], tz=asked["timezone"], dst=asked["dst"] or "cron")
-            context |= {"fires": fires(rule, asked["timezone"], timezone.now()), "warnings": rule.warnings}
+            tz = zone(asked["timezone"]).key
+            every = parse_duration(asked["every"]) if asked["every"] and not asked["expression"] else None
+            rule = recurrence(
+                expression=asked["expression"], tz=tz, dst=asked["dst"] or "cron", every=every, anchor=now
+            )
+            context |= {"fires": fires(rule, tz, now), "warnings": rule.warnings}
         except CronError as error:
             context["problem"] = str(error)
         context |= self.admin_site.each_context(request)
@@ -107,11 +153,34 @@ class CronDefinitionAdmin(Audited):
     def payload_shape(self, definition: CronDefinition) -> str:
         return format_html('<pre class="json">{}</pre>', redact.shape(definition.payload))
 
+    @admin.display(description="latest slots")
+    def ledger(self, definition: CronDefinition) -> str:
+        """The last rows of the ledger: what became of each slot."""
+        now = timezone.now()
+        ticks = CronTick.objects.using(definition._state.db).filter(
+            definition_id=definition.pk, slot__gt=now - LEDGER, slot__lte=now + LEDGER
+        )
+        rows = [
+            (
+                show.moment(tick.slot),
+                f" and {tick.slots - 1} more" * (tick.slots > 1),
+                show.badge(tick.outcome),
+                tick.reason,
+            )
+            for tick in ticks.order_by("-slot")[:TICKS]
+        ]
+        items = format_html_join("", '<li>{}{} {} <span class="quiet">{}</span></li>', rows)
+        return format_html('<ol class="fires">{}</ol>', items) if rows else show.NOTHING
+
     @admin.display(description="status")
     def status(self, definition: CronDefinition) -> str:
         if definition.broken:
             return show.badge("broken")
-        return show.badge("enabled" if definition.enabled else "disabled")
+        if not definition.enabled:
+            return format_html(
+                '{} <span class="quiet">{}</span>', show.badge("paused"), show.clean(definition.note)
+            )
+        return show.badge("ended" if definition.look_at is None else "enabled")
 
     @admin.display(description="next slot")
     def next_at(self, definition: CronDefinition) -> str:

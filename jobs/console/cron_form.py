@@ -23,8 +23,17 @@ if TYPE_CHECKING:
 else:
     _Form = forms.ModelForm
 
+RULE = {"expression", "timezone", "dst", "every", "anchor_at", "run_at", "start_at", "end_at"}
 HELP = {
     "expression": "Five fields: minute, hour, day of month, month, day of week; or @daily and its kind.",
+    "every": "Instead of an expression: an interval, as hours:minutes:seconds, in elapsed time.",
+    "anchor_at": "One slot of the interval; empty: the start, or when the definition was made.",
+    "run_at": "Instead of an expression: one moment.",
+    "note": "Why it is paused.",
+    "max_runs": "It ends after so many runs.",
+    "jitter": "Each run starts up to so much later, by a hash of its slot; before the next slot.",
+    "spread": "All runs start the same while later, up to so much, by a hash of the definition.",
+    "overlap": "When a slot comes while an earlier run has not ended.",
     "timezone": "An IANA name such as Europe/Berlin. The rule is read on that zone's wall clock.",
     "dst": "cron: a skipped time runs when the gap ends, a repeated one once. skip: a skipped time is dropped. "
     "literal: every minute whose reading matches.",
@@ -91,7 +100,9 @@ class CronForm(_Form):
     def add_error(self, field: str | None, error: Any) -> None:
         """A field that is known to be wrong is not told so twice: the model checks the rule as a whole as well."""
         if field is None and hasattr(error, "error_dict"):
-            left = {name: each for name, each in error.error_dict.items() if name not in self.errors}
+            # Without a field that could not be read, the rest of a rule is not to be judged.
+            known = RULE if RULE & set(self.errors) else set(self.errors)
+            left = {name: each for name, each in error.error_dict.items() if name not in known}
             if not left:
                 return
             error = ValidationError(left)

@@ -357,15 +357,11 @@ class Migration(migrations.Migration):
                 ("max_runs", models.PositiveIntegerField(blank=True, null=True)),
                 (
                     "jitter",
-                    models.DurationField(
-                        blank=True, db_default=datetime.timedelta(0), default=datetime.timedelta(0)
-                    ),
+                    models.DurationField(db_default=datetime.timedelta(0), default=datetime.timedelta(0)),
                 ),
                 (
                     "spread",
-                    models.DurationField(
-                        blank=True, db_default=datetime.timedelta(0), default=datetime.timedelta(0)
-                    ),
+                    models.DurationField(db_default=datetime.timedelta(0), default=datetime.timedelta(0)),
                 ),
                 (
                     "misfire",

@@ -22,6 +22,7 @@ def given() -> dict[str, Any]:
         "timezone": "Europe/Berlin", "dst": "cron", "job_type": "test.echo", "payload": '{"value": 1}', "queue": "",
         "priority": "0", "max_attempts": "", "enabled": "on", "misfire": "run_once", "misfire_grace": "0:01:00",
         "catchup_window": "1 00:00:00", "catchup_limit": "100", "overlap": "allow_all", "start_at_0": "",
+        "jitter": "00:00:00", "spread": "00:00:00", "note": "", "every": "", "max_runs": "",
         "start_at_1": "", "end_at_0": "", "end_at_1": "",
     }  # fmt: skip
 
@@ -64,6 +65,11 @@ def test_a_definition_is_added_with_a_record_and_the_warnings_of_its_rule(
         ("max_attempts", "0", "1 to 10000"),
         ("catchup_limit", "-1", "greater than or equal to 0"),
         ("queue", "a\tb", "unprintable"),
+        ("every", "0:05:00", "give one of"),
+        ("every", "soon", "valid duration"),
+        ("max_runs", "0", "above 0"),
+        ("jitter", "2 00:00:00", "between 0 and 1 day"),
+        ("spread", "-1", "between 0 and 1 day"),
     ],
 )
 def test_a_wrong_value_is_told_once_beside_its_field(

@@ -56,9 +56,10 @@ def pages(connection: Connection) -> dict[str, str]:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE jobs_job SET job_type = %s, concurrency_key = %s", [name, ATTACK])
     definition = CronDefinition.objects.create(
-        name=ATTACK, tenant=job.tenant, expression=ATTACK, timezone=ATTACK[:64], job_type=name,
-        payload={IMAGE: ATTACK}, source=name, broken=ATTACK,
+        name=ATTACK, tenant=job.tenant, expression="* * * * *", job_type="test.noop", payload={IMAGE: ATTACK},
+        source=name, broken=ATTACK, note=ATTACK,
     )  # fmt: skip
+    CronDefinition.objects.update(expression=ATTACK, timezone=ATTACK[:64], job_type=name, broken=ATTACK)
     queue = Queue.objects.create(name=name, max_running=0)
     action = OperatorAction.objects.create(
         verb=IMAGE[:20],

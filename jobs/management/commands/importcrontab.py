@@ -1,0 +1,83 @@
+"""Read a crontab into cron definitions of the type shell.run. Writes nothing unless --apply is given."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from jobs import importing
+from jobs.conf import conf
+from jobs.cron import zone
+from jobs.crontab import read
+from jobs.errors import CronError
+from jobs.handlers.shell import ANY
+
+
+class Command(BaseCommand):
+    help = __doc__ or ""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "file", help="/etc/crontab, a file of /etc/cron.d, or what `crontab -l` prints; - reads stdin"
+        )
+        parser.add_argument(
+            "--user", action="store_true", help="a user's own crontab (crontab -l): it has no column of users"
+        )
+        parser.add_argument(
+            "--timezone", default="UTC", help="where the file has no CRON_TZ; the zone of the old host"
+        )
+        parser.add_argument("--tenant", default="default")
+        parser.add_argument(
+            "--apply", action="store_true", help="write the definitions; else only say what would be"
+        )
+        parser.add_argument("--database", default="default")
+
+    def handle(self, *args: Any, file: str, user: bool, timezone: str, **options: Any) -> None:
+        database: str = options["database"]
+        try:
+            zone(timezone)
+        except CronError as error:
+            raise CommandError(f"--timezone: {error.message}") from error
+        crontab = read(_text(file), users=not user)
+        name = "crontab" if file == "-" else Path(file).name
+        found = importing.prepare(
+            crontab.entries, name=name, timezone=timezone, tenant=options["tenant"], using=database
+        )
+        for note in crontab.notes:
+            self.stdout.write(note)
+        for definition in found.new:
+            self.stdout.write(
+                f"new    {definition.expression:<20} {definition.timezone:<16} {definition.name}"
+            )
+            for warning in definition.rule().warnings:
+                self.stdout.write(f"       {warning}")
+        for definition in found.known:
+            self.stdout.write(f"known  {definition.name}")
+        refused = [(problem.line, problem.text, problem.reason) for problem in crontab.problems]
+        refused += [(entry.line, entry.command, reason) for entry, reason in found.refused]
+        for line, text, reason in sorted(refused):
+            self.stderr.write(f"{file}:{line}: {reason}\n    {text}")
+        self._say_what_is_not_allowed(found)
+        if refused:
+            raise CommandError(f"{len(refused)} lines cannot be taken over; nothing was written")
+        if not options["apply"]:
+            self.stdout.write(f"{len(found.new)} definitions would be written: repeat with --apply")
+            return
+        self.stdout.write(f"{importing.store(found, database)} definitions written")
+
+    def _say_what_is_not_allowed(self, found: importing.Import) -> None:
+        allowed = conf().shell_commands
+        commands = {each.payload["command"] for each in found.new} - set(allowed)
+        if commands and ANY not in allowed:
+            listed = "".join(f"    {command!r},\n" for command in sorted(commands))
+            self.stdout.write(f"Not allowed yet; in settings, SCHEDULER['shell_commands'] needs:\n{listed}")
+
+
+def _text(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{file} cannot be read: {error}") from error
