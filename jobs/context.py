@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Event, Lock
+from typing import Any
 from uuid import UUID
+
+from django.apps import apps
 
 from jobs.errors import Cancelled
 
@@ -60,6 +63,14 @@ class Context:
     def idempotency_key(self) -> str:
         """The same for every attempt of this job: hand it to systems that drop repeated requests."""
         return str(self.job_id)
+
+    @property
+    def slot(self) -> datetime | None:
+        """The slot of the cron definition that this job stands for, asked of the database; None for other jobs. Of a
+        backfill, and of a late run, it lies before `due_at`."""
+        manager: Any = apps.get_model("jobs", "Job").objects
+        slot: datetime | None = manager.values_list("slot", flat=True).get(pk=self.job_id)
+        return slot
 
     def heartbeat(self) -> None:
         """Raise Cancelled when the body should stop; writes nothing and costs nothing."""

@@ -3,33 +3,38 @@ other's. An operator's edit of such a row stays until the declaration itself cha
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
 
+from jobs.errors import CronError, InvalidJob
 from jobs.models import CronDefinition
 from jobs.registry import CronDeclaration, JobType, registry
 from jobs.tenants import tenant_ids
 
+logger = logging.getLogger(__name__)
+
 
 def sync(using: str = "default") -> int:
-    """Write what is new or was changed in code; returns how many. CronError when a declared rule is wrong."""
+    """Write what is new or was changed in code; returns how many. One that is refused stands in nobody's way."""
     written = 0
     for job_type in registry.types():
         for declaration in job_type.crons:
-            written += _sync(job_type, declaration, using)
+            try:
+                written += _sync(job_type, declaration, using)
+            except (CronError, InvalidJob) as error:
+                told = {"job_type": job_type.name, "name": declaration.name, "error": str(error)}
+                logger.error("declared cron is refused", extra=told)
     return written
 
 
 def _sync(job_type: JobType, declaration: CronDeclaration, using: str) -> bool:
-    says = asdict(declaration)
-    rule = {
-        "expression": declaration.expression,
-        "timezone": declaration.timezone,
-        "dst": declaration.dst,
-        "payload": declaration.payload,
-        "job_type": job_type.name,
-    }
+    rule = {name: value for name, value in asdict(declaration).items() if name not in ("name", "tenant")}
+    rule["job_type"] = job_type.name
+    says = {name: _plain(value) for name, value in asdict(declaration).items()}
     tenant_id = tenant_ids([declaration.tenant], using)[declaration.tenant]
     handler = job_type.handler
     with transaction.atomic(using):
@@ -50,3 +55,7 @@ def _sync(job_type: JobType, declaration: CronDeclaration, using: str) -> bool:
             .update(**rule, declared=says)
         )
     return bool(changed)
+
+
+def _plain(value: Any) -> Any:
+    return value.total_seconds() if isinstance(value, timedelta) else value

@@ -138,7 +138,8 @@ def _rules(
     for new in CronDefinition.objects.using(using).filter(pk__in=chunk):
         cursor = new.last_slot or new.created_at
         anchor = new.anchor_at or new.start_at or new.created_at
-        goes_on = new.enabled and not new.broken and new.look_at is not None
+        spent = new.look_at is None or (new.max_runs is not None and new.runs >= new.max_runs)
+        goes_on = new.enabled and not new.broken and not spent
         yield _rule(new, new.pk, anchor, new.revised_at, max(cursor, now - LAG) if goes_on else cursor)
         if new.broken:
             findings.notes.append(f"definition {new.pk} ({new.name}) does not fire: {new.broken}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from django.apps import apps
 
 from jobs.conf import conf
+from jobs.cron import recurrence
 from jobs.errors import NotConfigured, UnknownJobType
 from jobs.retry import Backoff, default_backoff
 
@@ -29,12 +30,15 @@ DEFAULT: Any = object()
 class CronDeclaration:
     """A recurring rule declared in code, synced to a CronDefinition by `rundispatcher`."""
 
-    expression: str
+    expression: str = ""
+    every: timedelta | None = None
     timezone: str = "UTC"
     dst: str = "cron"
     name: str = ""
     payload: dict[str, Any] = field(default_factory=dict)
     tenant: str = "default"
+    overlap: str = "allow_all"
+    spread: timedelta = timedelta()
 
 
 @dataclass(frozen=True)
@@ -199,18 +203,32 @@ def _check(made: JobType) -> None:
 
 
 def cron(
-    expression: str,
+    expression: str = "",
     *,
+    every: timedelta | None = None,
     timezone: str = "UTC",
     dst: str = "cron",
     name: str = "",
     payload: dict[str, Any] | None = None,
     tenant: str = "default",
+    overlap: str = "allow_all",
+    spread: timedelta = timedelta(),
 ) -> Callable[[Any], Any]:
     """Fire the job type beside it at these times: `@cron("0 1 * * *", timezone="Europe/Berlin")`, above or below
-    `@job_type`. Several are told apart by `name`."""
+    `@job_type`; or `@cron(every=timedelta(minutes=5))`. Several are told apart by `name`. `overlap` and `spread`: as of
+    a CronDefinition. CronError for a rule that is wrong.
+    """
+    recurrence(expression=expression, tz=timezone, dst=dst, every=every)
     declaration = CronDeclaration(
-        expression=expression, timezone=timezone, dst=dst, name=name, payload=payload or {}, tenant=tenant
+        expression=expression,
+        every=every,
+        timezone=timezone,
+        dst=dst,
+        name=name,
+        payload=payload or {},
+        tenant=tenant,
+        overlap=overlap,
+        spread=spread,
     )
 
     def declare(target: Any) -> Any:

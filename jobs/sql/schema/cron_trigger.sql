@@ -63,7 +63,7 @@ DECLARE
     moment timestamptz := clock_timestamp();
     reached timestamptz := coalesce(OLD.last_slot, OLD.created_at);
     -- its runs are used up or its end has come: it left nothing untold
-    spent boolean := OLD.look_at IS NULL AND OLD.broken = '';
+    spent boolean := OLD.broken = '' AND (OLD.look_at IS NULL OR coalesce(OLD.runs >= OLD.max_runs, false));
     before record;
 BEGIN
     IF TG_OP = 'UPDATE' AND
