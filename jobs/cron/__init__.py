@@ -42,6 +42,12 @@ LAST = datetime(9999, 12, 29, tzinfo=UTC)
 """No fires outside: closer to its ends, the calendar cannot hold every zone's wall time."""
 
 
+WHOLE_MINUTES = 1973
+"""From this year on no zone is off by seconds: all fires are on whole minutes, and so is what they depend on."""
+REMEMBERED = 100
+"""Answers of `next` that an object keeps: many definitions say the same rule, and each is asked for the same slots."""
+
+
 @lru_cache(maxsize=2048)
 def _compiled(expression: str) -> tuple[Rule, Walls]:
     rule = parse(expression)
@@ -60,6 +66,7 @@ class Cron:
         self._zone = zone(tz)
         self._rule, self._walls = _compiled(expression)
         self._walk = _walk(self._rule, self._walls, self._zone, dst)
+        self._known: dict[datetime, datetime | None] = {}
 
     def __repr__(self) -> str:
         return f"Cron({self.expression!r}, tz={self.tz!r}, dst={self.dst!r})"
@@ -88,11 +95,21 @@ class Cron:
 
     def next(self, after: datetime) -> datetime | None:
         """The first fire later than `after`; None when the calendar ends first, or 100 gaps in a row drop it."""
+        moment = max(_utc("after", after), FIRST)
+        if moment.year >= WHOLE_MINUTES:
+            moment = moment.replace(second=0, microsecond=0)
         try:
-            found = self._walk.next(max(_utc("after", after), FIRST))
+            return self._known[moment]
+        except KeyError:
+            pass
+        try:
+            found = self._walk.next(moment)
         except OverflowError:
-            return None
-        return found if found is not None and found <= LAST else None
+            found = None
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        found = self._known[moment] = found if found is not None and found <= LAST else None
+        return found
 
     def prev(self, at: datetime) -> datetime | None:
         """The last fire not later than `at`; None when the calendar begins after it, or as with `next`."""
