@@ -8,11 +8,12 @@ import pytest
 from django.db import transaction
 
 from dispatch.ticker import Ticker
-from jobs import clock
-from jobs.models import CronDefinition, CronTick, Job
+from jobs import clock, verbs
+from jobs.models import CronDefinition, CronRun, CronTick, Job
+from jobs.reconcile import reconcile
 from jobs.tenants import tenant_ids
 from tests.factories import own_connection
-from tests.racing import Connection, assert_sound, at_once, beside, wait_for_waiter
+from tests.racing import Connection, assert_sound, at_once, beside, pid_of_django, wait_for_waiter
 
 pytestmark = [pytest.mark.concurrency, pytest.mark.usefixtures("transactional_db")]
 
@@ -113,3 +114,66 @@ def test_an_edit_waits_for_a_ticker_and_withdraws_what_it_wrote_ahead(connection
     states = Job.objects.with_state(start, start + timedelta(hours=1)).values_list("state", flat=True)
     assert set(states) == {"cancelled"}
     assert_sound()
+
+
+def test_du_01_thirty_tickers_in_one_moment_write_each_slot_of_a_thousand_definitions_once(
+    connection: Connection,
+) -> None:
+    now = clock.now()
+    tenant_id = tenant_ids(["default"])["default"]
+    CronDefinition.objects.bulk_create(
+        CronDefinition(
+            name=f"d{number}", tenant_id=tenant_id, expression="* * * * *", job_type="test.noop", last_slot=now,
+            revised_at=now, overlap="skip" if number % 4 == 0 else "allow_all",
+        )
+        for number in range(1000)
+    )  # fmt: skip
+
+    def until_none_is_left(own: Connection) -> int:
+        work, found = Ticker(), 0
+        work._synced = True
+        while amount := work.run_once(own, now + timedelta(minutes=3)):
+            found += amount
+        return found
+
+    at_once([until_none_is_left] * 30)
+    assert reconcile(now - timedelta(hours=1), now=now + timedelta(minutes=3)).breaches == []
+    ticks, jobs = written(now)
+    assert ticks
+    assert len(jobs) == CronTick.objects.filter(slot__gt=now, outcome__in=["fired", "late"]).count()
+    assert_sound()
+
+
+def test_of_two_tickers_one_starts_what_waits(connection: Connection) -> None:
+    now = clock.now() - timedelta(minutes=10)
+    definition = define(now)
+    CronDefinition.objects.filter(pk=definition.pk).update(overlap="buffer_all")
+    CronDefinition.objects.filter(pk=definition.pk).update(last_slot=now, revised_at=now)
+    tickers = [Ticker(), Ticker()]
+    for minutes in (1, 2):
+        tickers[0].run_once(connection, now + timedelta(minutes=minutes))
+    running = CronRun.objects.get(job_id__isnull=False)
+    assert running.job_id
+    verbs.cancel([running.job_id])
+    later = now + timedelta(minutes=2, seconds=2)
+    assert sum(at_once([lambda own, each=each: each.run_once(own, later) for each in tickers])) == 1  # type: ignore[misc]
+    assert Job.objects.filter(cron_id=definition.pk).count() == 2
+    assert_sound()
+
+
+@pytest.mark.parametrize("verb", ["backfill", "run_now"])
+def test_two_backfills_at_once_run_each_slot_once(connection: Connection, verb: str) -> None:
+    now = clock.now()
+    definition = define(now)
+    end = now.replace(second=0, microsecond=0)
+    act = {
+        "backfill": lambda: definition.backfill(end - timedelta(minutes=9), end).missing,
+        "run_now": lambda: bool(definition.run_now()),
+    }[verb]
+    with transaction.atomic():
+        CronDefinition.objects.select_for_update().get(pk=definition.pk)
+        both = [beside(act), beside(act)]
+        wait_for_waiter(pid_of_django(), 2)
+    found = sorted(each.result(30) for each in both)
+    assert found == ([0, 10] if verb == "backfill" else [True, True])
+    assert Job.objects.filter(cron_id=definition.pk).count() == (10 if verb == "backfill" else 2)
