@@ -89,7 +89,12 @@ def run_now(definition: CronDefinition) -> UUID:
         _ticks(locked, [(tick_id, now, row.id)], TickOutcome.MANUAL, "", using)
         if locked.overlap != "allow_all":
             CronRun.objects.using(using).create(
-                tick_id=tick_id, definition_id=locked.pk, revision=locked.revision, slot=now, job_id=row.id
+                tick_id=tick_id,
+                definition_id=locked.pk,
+                revision=locked.revision,
+                slot=now,
+                job_id=row.id,
+                asked=True,
             )
     return row.id
 
@@ -131,9 +136,9 @@ def _wait(definition: CronDefinition, slots: Sequence[datetime], now: datetime, 
     """Starts that wait, one after another: the ticker begins each when the one before has ended."""
     partitions.require(slots, using)
     waiting = [(_tick_id(definition, slot), slot, None) for slot in slots]
-    _ticks(definition, waiting, TickOutcome.WAITING, "backfill: one after another", using)
+    _ticks(definition, waiting, TickOutcome.BACKFILLED, "one after another", using)
     CronRun.objects.using(using).bulk_create(
-        CronRun(tick_id=pk, definition_id=definition.pk, revision=definition.revision, slot=slot)
+        CronRun(tick_id=pk, definition_id=definition.pk, revision=definition.revision, slot=slot, asked=True)
         for pk, slot, _ in waiting
     )
     CronDefinition.objects.using(using).filter(pk=definition.pk).update(look_at=now)

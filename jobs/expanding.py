@@ -64,6 +64,8 @@ class Run(NamedTuple):
     slot: datetime
     revision: int
     job_id: UUID | None
+    asked: bool
+    """By a backfill: its row comes on top of the slot's own."""
 
 
 @dataclass(slots=True)
@@ -79,6 +81,7 @@ class Tick:
     """The job to insert, when the tick is new."""
     exclusive: bool = False
     """Others of its definition wait for it, or it waits for others."""
+    asked: bool = False
 
 
 @dataclass(slots=True)
@@ -213,17 +216,30 @@ def _retell(
 ) -> None:
     """What becomes of the starts that wait: the oldest begins, or gives way."""
     for run in waiting[: judged.overtaken]:
-        firing = Firing(run.slot, "skipped", "overlap: a later slot came as well")
+        outcome, reason = "backfilled" if run.asked else "skipped", "overlap: a later slot came as well"
         made.retold.append(
-            Tick(run.tick_id, definition.id, run.revision, firing, firing.outcome, firing.reason)
+            Tick(run.tick_id, definition.id, run.revision, Firing(run.slot, outcome), outcome, reason)
         )
     if judged.start_waiting:
-        run = waiting[0]
-        waited = (now - run.slot).total_seconds()
-        firing = Firing(run.slot, "late", f"late by {waited:.1f} s: waited for an earlier run")
-        row = job_row(definition, run.slot, now, revision=run.revision)
+        run, late = waiting[0], now - waiting[0].slot
+        outcome = "backfilled" if run.asked else "late"
+        reason = "" if run.asked else f"late by {late.total_seconds():.1f} s: waited for an earlier run"
+        row = job_row(
+            definition, run.slot, now, revision=run.revision, delay=late if run.asked else timedelta()
+        )
         made.retold.append(
-            Tick(run.tick_id, definition.id, run.revision, firing, "late", firing.reason, row.id, row, True)
+            Tick(
+                run.tick_id,
+                definition.id,
+                run.revision,
+                Firing(run.slot, outcome),
+                outcome,
+                reason,
+                row.id,
+                row,
+                exclusive=True,
+                asked=run.asked,
+            )
         )
 
 

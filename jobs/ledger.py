@@ -117,6 +117,10 @@ def _keep_runs(cursor: Any, ticks: Sequence[Tick], now: datetime) -> None:
     kept = [tick for tick in ticks if tick.row is not None or tick.outcome == "waiting"]
     if kept:
         cursor.executemany(
-            "INSERT INTO jobs_cronrun (tick_id, definition_id, revision, slot, job_id) VALUES (%s, %s, %s, %s, %s)",
-            [(tick.id, tick.definition_id, tick.revision, tick.firing.slot, tick.job_id) for tick in kept],
+            "INSERT INTO jobs_cronrun (tick_id, definition_id, revision, slot, job_id, asked) "
+            "VALUES (%s, %s, %s, %s, %s, %s)",
+            [
+                (tick.id, tick.definition_id, tick.revision, tick.firing.slot, tick.job_id, tick.asked)
+                for tick in kept
+            ],
         )

@@ -195,6 +195,8 @@ def _jobs_of(ticks: Iterable[CronTick], using: str) -> set[str]:
         there = dict(Job.objects.using(using).filter(pk__in=list(wanted)).values_list("pk", "slot"))
         for row in rows:
             name = _name(row.definition_id, row.slot)
+            if row.job_id is None and row.outcome == "backfilled":
+                continue  # it waits for another, or was overtaken
             if row.job_id is None:
                 found.add(f"job: {name} says {row.outcome} and names no job")
             elif row.job_id not in there:

@@ -30,7 +30,9 @@ def rezone(now: datetime, using: str = "default") -> list[tuple[int, datetime | 
     if not mine:
         logger.warning("the time zone data have no version: changes to them go unnoticed")
         return moved
-    older = CronDefinition.objects.using(using).filter(~Q(tz_version=""), tz_version__lt=mine, enabled=True)
+    older = CronDefinition.objects.using(using).filter(
+        ~Q(tz_version=""), tz_version__lt=mine, enabled=True, look_at__isnull=False
+    )
     while True:
         with transaction.atomic(using):
             batch = list(older.select_for_update(skip_locked=True, no_key=True).order_by("id")[:BATCH])

@@ -14,7 +14,9 @@ from jobs.console import show
 from jobs.console.base import ReadOnly
 from jobs.models import OperatorAction
 
-VERBS = ("retry", "cancel", "reveal", "add", "change", "delete")
+VERBS = (
+    "retry", "cancel", "reveal", "add", "change", "delete", "pause", "resume", "run", "backfill", "rezone",
+)  # fmt: skip
 
 
 class VerbFilter(admin.SimpleListFilter):

@@ -42,6 +42,7 @@ _RULE = (
     "spread",
 )
 _STATE = (
+    "in_words",
     "next_fires",
     "next_slot",
     "last_slot",
@@ -122,7 +123,7 @@ class CronDefinitionAdmin(Audited):
             rule = recurrence(
                 expression=asked["expression"], tz=tz, dst=asked["dst"] or "cron", every=every, anchor=now
             )
-            context |= {"fires": fires(rule, tz, now), "warnings": rule.warnings}
+            context |= {"fires": fires(rule, tz, now), "warnings": rule.warnings, "words": rule.description}
         except CronError as error:
             context["problem"] = str(error)
         context |= self.admin_site.each_context(request)
@@ -133,6 +134,13 @@ class CronDefinitionAdmin(Audited):
         super().save_model(request, obj, form, change)
         for warning in obj.rule().warnings:
             self.message_user(request, f"{obj.name}: {warning}", messages.WARNING)
+
+    @admin.display(description="in words")
+    def in_words(self, definition: CronDefinition) -> str:
+        try:
+            return f"{definition.rule().description} ({show.visible(definition.timezone)})"
+        except CronError as error:
+            return show.visible(error)
 
     @admin.display(description=f"next {FIRES} fires")
     def next_fires(self, definition: CronDefinition) -> str:

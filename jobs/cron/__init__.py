@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from jobs.cron.advice import coming_shifts
 from jobs.cron.grammar import MAX_LENGTH, parse
+from jobs.cron.phrase import phrase
 from jobs.cron.recurrence import Fires, Interval, Once, Recurrence, utc
 from jobs.cron.rule import Rule
 from jobs.cron.walk import EveryReading, FirstReached, Walk
@@ -80,6 +81,11 @@ class Cron:
     def is_hourly(self) -> bool:
         """The hour field matches all 24 hours."""
         return self._rule.is_hourly
+
+    @property
+    def description(self) -> str:
+        """In words: "at 02:30 on Monday". The zone is not said."""
+        return phrase(self._rule)
 
     @property
     def warnings(self) -> tuple[str, ...]:

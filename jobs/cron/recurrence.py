@@ -23,6 +23,9 @@ class Recurrence(Protocol):
     @property
     def warnings(self) -> tuple[str, ...]: ...
 
+    @property
+    def description(self) -> str: ...
+
     def next(self, after: datetime) -> datetime | None: ...
 
     def prev(self, at: datetime) -> datetime | None: ...
@@ -39,6 +42,10 @@ class Interval:
         if not SHORTEST <= every <= LONGEST:
             raise CronError("every", f"{describe(every)} is not between {SHORTEST} and {LONGEST.days} days")
         self.every, self.anchor = every, utc("anchor_at", anchor)
+
+    @property
+    def description(self) -> str:
+        return f"every {self.every}, counted from {self.anchor:%Y-%m-%d %H:%M:%S UTC}"
 
     def next(self, after: datetime) -> datetime | None:
         return self._slot((utc("after", after) - self.anchor) // self.every + 1)
@@ -67,6 +74,10 @@ class Once:
 
     def __init__(self, at: datetime) -> None:
         self.at = utc("run_at", at)
+
+    @property
+    def description(self) -> str:
+        return f"once, at {self.at:%Y-%m-%d %H:%M:%S UTC}"
 
     def next(self, after: datetime) -> datetime | None:
         return self.at if self.at > after else None

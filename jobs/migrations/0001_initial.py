@@ -92,6 +92,12 @@ class Migration(migrations.Migration):
                 ("revision", models.IntegerField()),
                 ("slot", models.DateTimeField()),
                 ("job_id", models.UUIDField(null=True)),
+                (
+                    "asked",
+                    models.BooleanField(
+                        default=False, help_text="Somebody asked for it: an edit does not drop it."
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(

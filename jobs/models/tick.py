@@ -62,6 +62,7 @@ class CronRun(models.Model):
     revision = models.IntegerField()
     slot = models.DateTimeField()
     job_id = models.UUIDField(null=True)
+    asked = models.BooleanField(default=False, help_text="Somebody asked for it: an edit does not drop it.")
 
     def __str__(self) -> str:
         return f"{self.definition_id} at {self.slot}: {self.job_id or 'waits'}"

@@ -125,8 +125,12 @@ def test_a_backfill_can_run_one_after_another(here: Connection) -> None:
     tick(here)
     assert Job.objects.filter(slot__lte=end).count() == 1, "the first has not ended"
     Job.objects.filter(slot__lte=end).cancel()
+    definition.pause()
+    definition.resume()
     tick(here, clock.now() + timedelta(seconds=2))
-    assert Job.objects.filter(slot__lte=end).count() == 2
+    assert Job.objects.filter(slot__lte=end).count() == 2, "an edit does not drop what was asked for"
+    assert all(job.due_at > end for job in Job.objects.filter(slot__lte=end))
+    assert reconcile(start - HOUR).breaches == []
 
 
 @pytest.mark.parametrize(

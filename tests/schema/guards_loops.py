@@ -123,11 +123,21 @@ def a_rule_that_was_told_of_is_not_told_of_again(here: Connection) -> None:
     assert not CronTick.objects.exists()
 
 
-def only_what_waits_is_told_anew(here: Connection) -> None:
+def _told_anew(here: Connection, outcome: str, **change: Any) -> bool:
+    """Whether a tick of this outcome is written over."""
     _define(here)
     _tick(here)
-    tick = CronTick.objects.all()[0]
+    CronTick.objects.filter(pk=CronTick.objects.all()[0].pk).update(outcome=outcome, **change)
+    tick = CronTick.objects.get(outcome=outcome)
     told = {"ids": [tick.id], "slots": [tick.slot], "outcomes": ["late"], "reasons": [""], "jobs": [None]}
     here.execute(load("retell_ticks"), told)
     tick.refresh_from_db()
-    assert tick.outcome == "fired"
+    return tick.outcome == "late"
+
+
+def what_has_run_is_not_told_anew(here: Connection) -> None:
+    assert not _told_anew(here, "backfilled")
+
+
+def what_was_dropped_is_not_told_anew(here: Connection) -> None:
+    assert not _told_anew(here, "skipped", job_id=None)

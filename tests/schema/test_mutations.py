@@ -118,7 +118,10 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
     "open_revisions": [
         ("WHERE NOT revision.settled", guards_loops.a_rule_that_was_told_of_is_not_told_of_again)
     ],
-    "retell_ticks": [(" AND tick.outcome = 'waiting'", guards_loops.only_what_waits_is_told_anew)],
+    "retell_ticks": [
+        (" AND tick.job_id IS NULL", guards_loops.what_has_run_is_not_told_anew),
+        ("tick.outcome IN ('waiting', 'backfilled') AND ", guards_loops.what_was_dropped_is_not_told_anew),
+    ],
     "advance_definitions": [("definition.last_slot, ", guards_loops.a_cursor_never_goes_back)],
     "schedule_entry": [(", clock_timestamp()", guards_verbs.an_entry_starts_no_earlier_than_it_was_inserted)],
 }

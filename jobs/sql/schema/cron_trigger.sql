@@ -13,7 +13,7 @@ DECLARE
 BEGIN
     withdrawn := 0;
     FOR start IN
-        DELETE FROM jobs_cronrun WHERE definition_id = definition AND job_id IS NULL RETURNING tick_id, slot
+        DELETE FROM jobs_cronrun WHERE definition_id = definition AND job_id IS NULL AND NOT asked RETURNING tick_id, slot
     LOOP
         UPDATE jobs_crontick SET outcome = 'skipped', reason = 'the definition was changed while it waited'
         WHERE id = start.tick_id AND slot = start.slot;
