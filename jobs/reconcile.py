@@ -26,7 +26,6 @@ LAG = timedelta(seconds=60)
 """A slot older than this must have its row."""
 BATCH = 50
 """Definitions in one look."""
-HOUR = timedelta(hours=1)
 AT_LEAST = 1000
 """A range row of so many slots says "at least"."""
 WITH_JOB = {"fired", "late", "backfilled", "manual"}
@@ -78,9 +77,14 @@ class Rule:
 
 
 def reconcile(
-    since: datetime | None = None, using: str = "default", *, now: datetime | None = None
+    since: datetime | None = None,
+    using: str = "default",
+    *,
+    now: datetime | None = None,
+    span: timedelta = timedelta(hours=1),
 ) -> Findings:
-    """`since`: look at slots later than this (default: a day ago); never further back than the ledger is kept."""
+    """`since`: look at slots later than this (default: a day ago); never further back than the ledger is kept. `span`:
+    how much of due time one statement looks at."""
     now = now or clock.now(using)
     oldest = now - conf().retention + timedelta(days=2)
     since = max(since or now - timedelta(days=1), oldest)
@@ -94,7 +98,7 @@ def reconcile(
         if found:
             found &= _look(chunk, since, now, using, Findings())
         findings.breaches += sorted(found)
-    findings.breaches += _stray_jobs(since, now, using)
+    findings.breaches += _stray_jobs(since, now, using, span)
     findings.definitions = len(ids)
     return findings
 
@@ -206,12 +210,12 @@ def _jobs_of(ticks: Iterable[CronTick], using: str) -> set[str]:
     return found
 
 
-def _stray_jobs(since: datetime, now: datetime, using: str) -> list[str]:
+def _stray_jobs(since: datetime, now: datetime, using: str, span: timedelta) -> list[str]:
     """Jobs of cron definitions that no row of the ledger names."""
     found = set[str]()
     start = since
     while start < now + timedelta(days=1):
-        end = start + HOUR
+        end = start + span
         jobs = list(
             Job.objects.using(using)
             .filter(due_at__gte=start, due_at__lt=end, cron_id__isnull=False, slot__gt=since)
