@@ -33,6 +33,7 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "jobs",
     "dispatch",
+    "scheduler_project.benchmark",
     *env.names(env.APPS),
 ]
 MIDDLEWARE = [
