@@ -272,7 +272,8 @@ class Claimer:
             self.ring.advance(pair, min(mark, (now, NIL)))  # what comes now must not lie behind it
         for share in shares:
             pairs = [pair for pair in share.pairs if pair in marks]
-            self._learn(share, told[share.tenant_id], asked, seen[share.tenant_id], pairs, cut=room < size)
+            row = told[share.tenant_id]
+            self._learn(share, row, asked, seen[share.tenant_id], pairs, stuck, cut=room < size)
         self._tie(shares, stuck, {claim.tenant_id for claim in claims} if stuck else set())
         return claims
 
@@ -287,7 +288,15 @@ class Claimer:
             self._queue_count.told(0 if full else oldest, self.looks.proven)
 
     def _learn(
-        self, share: Share, row: tuple[Any, ...], asked: set[int], seen: int, gave: list[Pair], *, cut: bool
+        self,
+        share: Share,
+        row: tuple[Any, ...],
+        asked: set[int],
+        seen: int,
+        gave: list[Pair],
+        stuck: set[Pair],
+        *,
+        cut: bool,
     ) -> None:
         """Which pairs ran dry, and whether this tenant is passed over for a while. `gave`: its pairs with entries."""
         tenant_id, allowed, held, limited, weight, oldest = row[:6]
@@ -303,14 +312,18 @@ class Claimer:
                 self._busy[tenant_id] = time.monotonic() + random.uniform(*BUSY_SECONDS)  # noqa: S311
                 self.ring.pass_over(tenant_id)
         elif seen < allowed:
-            for pair in share.pairs if not cut else ():
-                self.ring.exhausted(pair)
+            self._ran_dry(share.pairs if not cut else [], stuck)
         else:
-            for pair in share.pairs[: share.pairs.index(gave[-1])] if gave else ():
-                self.ring.exhausted(pair)
+            self._ran_dry(share.pairs[: share.pairs.index(gave[-1])] if gave else [], stuck)
             if allowed < share.most:
                 self._full.add(tenant_id)
                 self.ring.pass_over(tenant_id)
+
+    def _ran_dry(self, pairs: Sequence[Pair], stuck: set[Pair]) -> None:
+        """What was picked and not taken is still there."""
+        for pair in pairs:
+            if pair not in stuck:
+                self.ring.exhausted(pair)
 
     def _tie(self, shares: list[Share], stuck: set[Pair], served: set[int]) -> None:
         """Pass over, until a thread is free, whose entries must start at once and could not."""
