@@ -206,10 +206,16 @@ class Claimer:
             if limited:
                 connection.execute(load("lock_tenants"), {**values, "limited": arrays.int8s(limited)})
             cursor = connection.execute(statement, values, binary=True, prepare=True)
-        return self._read(cursor.fetchall(), shares, size, set(limited), token)
+        return self._read(cursor.fetchall(), shares, size, free, set(limited), token)
 
     def _read(
-        self, rows: list[tuple[Any, ...]], shares: list[Share], size: int, asked: set[int], token: UUID
+        self,
+        rows: list[tuple[Any, ...]],
+        shares: list[Share],
+        size: int,
+        free: int,
+        asked: set[int],
+        token: UUID,
     ) -> list[Claim]:
         """The claims, and what the rows tell of each tenant, at least one row each."""
         room, queue_limited, queue_oldest, moment, now = rows[0][7:12]
@@ -274,7 +280,8 @@ class Claimer:
             pairs = [pair for pair in share.pairs if pair in marks]
             row = told[share.tenant_id]
             self._learn(share, row, asked, seen[share.tenant_id], pairs, stuck, cut=room < size)
-        self._tie(shares, stuck, {claim.tenant_id for claim in claims} if stuck else set())
+        if stuck and (claims or not free):  # else they were changed meanwhile: once more
+            self._tie(shares, stuck, {claim.tenant_id for claim in claims})
         return claims
 
     def _learn_queue(self, limited: bool, oldest: int, *, full: bool) -> None:
