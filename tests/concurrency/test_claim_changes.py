@@ -13,6 +13,7 @@ from jobs import clock
 from jobs.leases import Claimer, claim, looks
 from jobs.models import Job, QueueEntry
 from jobs.registry import registry
+from jobs.sql import for_day
 from jobs.states import JobState
 from tests.factories import own_connection, process
 from tests.racing import Connection, assert_sound, beside_on_own, due_job, wait_for_waiter
@@ -25,11 +26,10 @@ GATE = 4711
 def _gate(monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim waits at the gate once it has its snapshot, before it looks at entries. After the first one no look is
     due, so that later claims go by marks."""
-    real = claim.for_day
     waiting = f"    FROM (SELECT pg_advisory_xact_lock_shared({GATE})) waited, unnest("
 
     def gated(name: str, day: date) -> str:
-        text = str(real(name, day))
+        text = str(for_day(name, day))
         assert name == "claim"
         assert text.count("    FROM unnest(\n        %(tenants)s") == 1
         return text.replace("    FROM unnest(\n        %(tenants)s", f"{waiting}\n        %(tenants)s")

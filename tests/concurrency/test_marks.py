@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 import pytest
@@ -168,9 +168,7 @@ def test_what_is_skipped_again_and_again_is_claimed_in_the_end(connection: Conne
         assert mine.claim() == [second.id]
         for _ in range(5):
             assert mine.claim(SWEEP) == []
-    found: list[Any] = []
-    wait_until(lambda: found.extend(mine.claim(SWEEP)) or found)
-    assert found == [first.id]
+    assert wait_until(lambda: mine.claim(SWEEP)) == [first.id]
 
 
 def test_a_floor_does_not_pass_what_is_still_open(connection: Connection) -> None:

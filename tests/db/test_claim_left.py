@@ -34,9 +34,7 @@ class Started:
 
     def claim(self, size: int = 9, free: int = 0) -> list[UUID]:
         self.noting.sent.clear()
-        return [
-            each.held.job_id for each in self.claimer.claim(cast(Connection, self.noting), size, free)
-        ]
+        return [each.held.job_id for each in self.claimer.claim(cast(Connection, self.noting), size, free)]
 
 
 def due(number: int, **options: Any) -> list[Job]:
