@@ -35,5 +35,10 @@ class Noting:
         self._after.pop(name, lambda: None)()
         return cursor
 
+    def pipeline(self) -> Any:
+        """What follows is one round trip."""
+        self.sent.append("pipeline")
+        return self._connection.pipeline()
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
