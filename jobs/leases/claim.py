@@ -11,7 +11,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import nullcontext
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import accumulate
 from typing import Any
 from uuid import UUID, uuid4
@@ -88,6 +88,7 @@ class Claimer:
         self._freed: deque[int] = deque()
         self._queue_count: Count | None = None
         self._queue_full = False
+        self._missing_day: date | None = None
         self._tied: set[int] = set()
         """Tenants whose entries must start at once, passed over until a thread is free."""
 
@@ -195,7 +196,18 @@ class Claimer:
             "queue_limited": self._queue_count is not None,
             "queue_oldest": self._queue_count.oldest if self._queue_count else 0,
         }
-        statement = for_day("claim", day_of(self.looks.clock.now()))
+        today = day_of(self.looks.clock.now())
+        try:
+            rows = self._send(connection, None if today == self._missing_day else today, values, limited)
+        except psycopg.errors.UndefinedTable:  # nobody has made today's leaves; what waits is older
+            self._missing_day = today
+            return []
+        return self._read(rows, shares, size, free, set(limited), token)
+
+    def _send(
+        self, connection: Connection, day: date | None, values: dict[str, Any], limited: list[int]
+    ) -> list[tuple[Any, ...]]:
+        statement = for_day("claim", day)
         locks = limited or self._queue_count is not None
         with (
             connection.pipeline() if locks else nullcontext(),
@@ -206,7 +218,7 @@ class Claimer:
             if limited:
                 connection.execute(load("lock_tenants"), {**values, "limited": arrays.int8s(limited)})
             cursor = connection.execute(statement, values, binary=True, prepare=True)
-        return self._read(cursor.fetchall(), shares, size, free, set(limited), token)
+        return cursor.fetchall()
 
     def _read(
         self,
