@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from jobs.clock import DatabaseClock
 from jobs.leases import looks as module
-from jobs.leases.looks import BACK, COMING, EVERY, HOP, PATIENCE, SHARE, SPARE, SWEEP, WIDE
+from jobs.leases.looks import BACK, COMING, EVERY, HOP, PATIENCE, SHARE, SPARE, SWEEP, WIDE, Looks
 from tests.unit.looking import PAIR, TIME, Server, look_after, looks_of, ring_of
 from tests.unit.test_ring import at, mark, ready
 
@@ -27,6 +28,13 @@ def test_a_fresh_start_hops_and_looks_widely() -> None:
         "queues": ["q", "r"], "types": ["test.noop"], "suspects": False, "since": at(0) - SPARE, "coming": COMING,
     }  # fmt: skip
     assert ring_of(looks).marks == {PAIR: mark(-500, 6)}
+
+
+def test_a_process_for_suspects_looks_for_them_alone() -> None:
+    server = Server()
+    looks = Looks(["q"], [], suspects=True, clock=DatabaseClock())
+    looks.look(server.connection)
+    assert server.last("look")["suspects"] is True
 
 
 def test_a_look_is_due_in_a_moment_and_can_wait_for_what_is_known() -> None:
@@ -67,7 +75,7 @@ def test_nobody_sleeps_through_the_wide_look_that_follows_a_narrow_one() -> None
     server = Server()
     looks = looks_of(server)
     assert looks.wide_in() == float("inf")
-    look_after(looks, server, 0.1)
+    assert look_after(looks, server, 0.1) == ["look"]
     assert looks.wide_in() == float("inf"), "the first look after a hop is wide"
     look_after(looks, server, 0.4)
     assert looks.wide_in() == pytest.approx(WIDE - 0.4)

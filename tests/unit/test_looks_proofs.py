@@ -6,7 +6,7 @@ import pytest
 
 from jobs import arrays
 from jobs.leases import looks as module
-from jobs.leases.looks import SPARE, SWEEP, WIDE, Looks
+from jobs.leases.looks import HOP, SPARE, SWEEP, WIDE, Looks
 from tests.unit.looking import PAIR, TIME, Server, look_after, looks_of, ring_of
 from tests.unit.test_ring import at, mark, ready
 
@@ -63,6 +63,18 @@ def test_a_proof_waits_for_those_that_were_open_when_it_began_alone() -> None:
     assert since(server) == 0
     look_after(looks, server, WIDE)
     assert since(server) == 0, "the second proof began at 1 and waits for 100"
+
+
+def test_a_later_hop_proves_nothing() -> None:
+    server = Server()
+    server.xmin = server.xmax - 1
+    looks = looks_of(server)
+    assert look_after(looks, server, HOP) == ["hop", "look"]
+    assert since(server) == 0
+    server.xmin, server.xmax = 100, 110
+    look_after(looks, server, WIDE)
+    look_after(looks, server, WIDE)
+    assert since(server) == 0, "proven was the moment of the start"
 
 
 def test_what_was_learnt_before_a_look_is_proven_with_it() -> None:
