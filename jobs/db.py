@@ -41,7 +41,8 @@ def connect(
         **params, autocommit=True, prepare_threshold=None if pooled else _NEVER
     )
     if generic and not pooled:
-        connection.execute("SET plan_cache_mode = force_generic_plan")
+        # A plan that was made while a table had one page must not read it whole when it has a million rows.
+        connection.execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off")
     if connection.info.parameter_status("TimeZone") != "UTC":
         connection.execute("SET TIME ZONE 'UTC'")
     return connection

@@ -107,6 +107,8 @@ class Claimer:
             self._bring_back(connection)
             if shares := self.ring.choose(size):
                 if claims := self._take(connection, shares, size, max(0, free)):
+                    if self.line.coming:
+                        self.line.took(claims)
                     return claims
                 if self._queue_full:
                     break

@@ -8,7 +8,7 @@ A hop over everything runs at a fresh start, again when all that was open then h
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import heapify, heappop
@@ -19,6 +19,7 @@ import psycopg
 from jobs import arrays
 from jobs.clock import DatabaseClock
 from jobs.leases.ring import BEGINNING, Mark, Pair, Ring
+from jobs.results import Claim
 from jobs.sql import load
 
 Connection = psycopg.Connection[Any]
@@ -70,6 +71,12 @@ class Line:
             self.ring.see(pair, weight, limited, run_at)
             arrived = True
         return arrived
+
+    def took(self, claims: Iterable[Claim]) -> None:
+        """These need no waking for any more."""
+        gone = {((claim.tenant_id, claim.priority), claim.run_at) for claim in claims}
+        self.coming = [each for each in self.coming if (each[1], each[4]) not in gone]
+        heapify(self.coming)
 
     @property
     def next_at(self) -> datetime | None:
