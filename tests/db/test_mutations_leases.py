@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from jobs.leases import claim, looks
 from tests.db import (
     guards_leases_claim,
     guards_leases_limits,
@@ -15,6 +16,7 @@ from tests.db import (
     guards_leases_settle,
 )
 from tests.mutating import Check, Connection, changes, mutate, notices
+from tests.unit.looking import TIME
 
 MUTANTS = {
     **guards_leases_claim.MUTANTS,
@@ -22,6 +24,13 @@ MUTANTS = {
     **guards_leases_process.MUTANTS,
     **guards_leases_settle.MUTANTS,
 }
+
+
+@pytest.fixture(autouse=True)
+def _time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claimers look at their start and when they know nothing, and the time of limits stands still."""
+    monkeypatch.setattr(looks, "EVERY", 1e6)
+    monkeypatch.setattr(claim, "time", TIME)
 
 
 @pytest.mark.parametrize("breaks", MUTANTS, ids=lambda breaks: breaks.__name__)
