@@ -73,9 +73,9 @@ class Line:
         return arrived
 
     def took(self, claims: Iterable[Claim]) -> None:
-        """These need no waking for any more."""
+        """These need no waking for any more. What must start at once may share their pair and time."""
         gone = {((claim.tenant_id, claim.priority), claim.run_at) for claim in claims}
-        self.coming = [each for each in self.coming if (each[1], each[4]) not in gone]
+        self.coming = [e for e in self.coming if (e[1], e[4]) not in gone or e[0] == e[4]]
         heapify(self.coming)
 
     @property

@@ -129,6 +129,14 @@ MUTANTS: Mutants = {
     ahead.test_what_is_due_takes_its_turn_at_once_and_is_not_coming: [
         (Looks._see, "if run_at > now:", "if run_at >= now:")
     ],
+    ahead.test_nobody_wakes_for_what_was_claimed_ahead: [
+        (Line.took, "(e[1], e[4]) not in gone or e[0] == e[4]", "True"),
+        (Line.took, "(e[1], e[4]) not in gone", "e[4] not in {run_at for _, run_at in gone}"),
+        (Line.took, "(e[1], e[4]) not in gone", "e[1] not in {pair for pair, _ in gone}"),
+    ],
+    ahead.test_a_process_wakes_for_what_could_not_be_claimed_ahead_with_it: [
+        (Line.took, " or e[0] == e[4]", "")
+    ],
     ahead.test_each_look_tells_anew_what_is_coming: [(Looks._narrow_or_wide, "line.coming.clear()", "pass")],
     ahead.test_an_entry_may_be_claimed_a_moment_ahead: [(Looks._see, "run_at - line.ahead", "run_at")],
     what_must_start_at_once_is_not_claimed_ahead: [

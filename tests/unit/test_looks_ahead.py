@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
+from jobs.ids import new_id
 from jobs.leases import looks as module
 from jobs.leases.looks import COMING, Line, Looks
+from jobs.leases.ring import Pair
+from jobs.results import Claim, Held
 from tests.unit.looking import PAIR, TIME, Server, look_after, looks_of, ring_of
 from tests.unit.test_ring import at, mark, ready
 
@@ -44,6 +48,31 @@ def test_what_is_coming_takes_a_turn_when_its_time_has_come() -> None:
     assert line.arrive(at(3))
     assert not line.arrive(at(9))
     assert not line.coming
+
+
+def claim_of(pair: Pair, seconds: float) -> Claim:
+    held = Held(new_id(at(seconds)), UUID(int=1), 1, "test.noop", 1, 20, 0)
+    return Claim(held, pair[0], "acme", "q", pair[1], at(seconds), None, False, "{}")
+
+
+def test_nobody_wakes_for_what_was_claimed_ahead() -> None:
+    line = line_of(coming(3, 4, ahead=0.5))
+    line.took([claim_of((1, 7), 3), claim_of(PAIR, 2)])
+    assert line.due_at == at(3)
+    line.took([claim_of(PAIR, 3)])
+    assert line.due_at == at(4)
+
+
+def test_a_process_wakes_for_what_could_not_be_claimed_ahead_with_it() -> None:
+    """Another entry of the same pair and time must start at once."""
+    server = Server()
+    looks = looks_of(server)
+    line_of(looks).ahead = timedelta(seconds=0.5)
+    server.finds("look", 3)
+    server.finds("look", 3, flag=True)
+    look_after(looks, server, 0.1)
+    line_of(looks).took([claim_of(PAIR, 3)])
+    assert line_of(looks).next_at == at(3)
 
 
 def test_each_look_tells_anew_what_is_coming() -> None:
