@@ -48,6 +48,14 @@ def connect(
     return connection
 
 
+def server_cursor(using: str) -> Any:
+    """Django's cursor, with its checks, logs and wrappers, that binds on the server; so it prepares what comes again
+    and again, where OPTIONS["prepare_threshold"] allows it."""
+    connection: Any = connections[using]
+    connection.ensure_connection()
+    return connection._prepare_cursor(psycopg.Cursor(connection.connection))
+
+
 class ServerBound:
     """Django's own connection for the statements of the loops: Django binds on the client, where arrays in binary
     cannot go."""

@@ -13,6 +13,7 @@ from django.db import connections, models, transaction
 from jobs import clock, keys, notify, partitions
 from jobs.bulk import insert_many
 from jobs.conf import conf
+from jobs.db import server_cursor
 from jobs.errors import InvalidJob
 from jobs.ids import IdRun
 from jobs.newjob import Frame, NewJob, Row, prepare
@@ -133,10 +134,10 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             "unique_key": row.unique_key,
             "unique_for": row.unique_for,
         }
-        with connections[using].cursor() as cursor:
+        connection = connections[using]
+        with server_cursor(using) as cursor:
             cursor.execute(load(statement), {**values, "payload": row.payload})
             (created_at,) = cursor.fetchone()
-        connection = connections[using]
         field = self.model._meta.get_field("payload")
         payload = field.from_db_value(row.payload, None, connection)
         job: Job = self.model(**values, payload=payload, created_at=created_at)
