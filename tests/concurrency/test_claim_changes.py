@@ -22,8 +22,7 @@ pytestmark = pytest.mark.concurrency
 GATE = 4711
 
 
-@pytest.fixture(autouse=True)
-def _gate(monkeypatch: pytest.MonkeyPatch) -> None:
+def gate(monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim waits at the gate once it has its snapshot, before it looks at entries. After the first one no look is
     due, so that later claims go by marks."""
     waiting = f"    FROM (SELECT pg_advisory_xact_lock_shared({GATE})) waited, unnest("
@@ -36,6 +35,11 @@ def _gate(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(claim, "for_day", gated)
     monkeypatch.setattr(looks, "EVERY", 1e6)
+
+
+@pytest.fixture(autouse=True)
+def _gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate(monkeypatch)
 
 
 def while_it_claims(claimer: Claimer, act: Callable[[], object]) -> list[UUID]:

@@ -63,10 +63,12 @@ def test_who_does_not_get_the_queue_locks_no_tenant(connection: Connection) -> N
 def test_who_gets_the_queue_and_not_the_tenant_claims_nothing_of_it(connection: Connection) -> None:
     limited(queue=4, tenant=4)
     claimer = informed(connection)
+    noting = Noting(connection)
     with own_connection() as other, other.transaction():
         lock(other, "jobs_tenant")
-        assert claimer.claim(connection, 3, 3) == []
+        assert claimer.claim(cast(Connection, noting), 3, 3) == []
         assert (claimer.retry_in() or 0.0) > LONG / 2
+    assert noting.sent.count("claim") == 1, "it is passed over for a while"
     assert running() == 1
 
 

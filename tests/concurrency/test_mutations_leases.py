@@ -7,10 +7,18 @@ from typing import Any
 
 import pytest
 
+from jobs.leases import claim
 from tests.concurrency.guards_leases import MUTANTS
+from tests.concurrency.test_limit_locks import LONG
 from tests.mutating import Check, Connection, changes, mutate, notices
 
 pytestmark = pytest.mark.concurrency
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who found something locked does not try again by himself."""
+    monkeypatch.setattr(claim, "BUSY_SECONDS", (LONG, LONG))
 
 
 @pytest.mark.parametrize("breaks", MUTANTS, ids=lambda breaks: breaks.__name__)

@@ -269,5 +269,8 @@ MUTANTS: Mutants = {
         (Claimer._learn_queue, "timedelta() if limited else self.ahead", "self.ahead"),
         (Claimer._learn_queue, "timedelta() if limited else self.ahead", "timedelta()"),
     ],
+    test_claim_ahead.test_nobody_wakes_for_what_was_claimed_with_what_is_due: [
+        (Claimer.claim, "if self.line.coming:", "if False:")
+    ],
     no_mark_passes_now: [(Claimer._read, "min(mark, (now, NIL))", "mark")],
 }

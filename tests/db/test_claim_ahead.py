@@ -89,6 +89,16 @@ def test_a_queue_that_became_limited_is_claimed_at_its_time_alone(here: Connecti
     assert mine.line.ahead == AHEAD
 
 
+def test_nobody_wakes_for_what_was_claimed_with_what_is_due(here: Connection) -> None:
+    due(here)
+    soon()
+    mine = Claimer("test.noop", process(here), registry.names(), ahead=AHEAD)
+    mine.looks.look(here)
+    assert mine.line.next_at is not None
+    assert len(claimed(here, mine)) == 2
+    assert mine.line.next_at is None
+
+
 def test_what_comes_due_meanwhile_does_not_lie_behind_a_claim_ahead(
     here: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
