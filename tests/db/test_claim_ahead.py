@@ -54,10 +54,22 @@ def test_one_that_is_due_says_so_too(here: Connection) -> None:
     assert taken.run_at == QueueEntry.objects.get(job_id=job.id).run_at < server_time(here)
 
 
-def test_nothing_is_claimed_earlier_than_that(here: Connection) -> None:
+def test_with_others_an_entry_is_claimed_somewhat_earlier(here: Connection) -> None:
+    """So that a steady flow is claimed in batches."""
     soon()
-    assert claimed(here, claimer(here, ahead=SOON / 2)) == []
-    assert claimed(here, claimer(here, ahead=timedelta())) == []
+    mine = claimer(here, ahead=SOON * 2 / 3)
+    assert claimed(here, mine) == []
+    due(here)
+    mine.looks.forget()
+    assert len(claimed(here, mine)) == 2
+
+
+def test_nothing_is_claimed_earlier_than_that(here: Connection) -> None:
+    """Nor with others that are due."""
+    soon()
+    for ahead in (SOON / 10, timedelta()):
+        first = due(here)
+        assert ids(claimed(here, claimer(here, ahead))) == [first.id]
 
 
 @pytest.mark.parametrize("why", ["last attempt", "crashed once", "tenant limited", "queue limited"])

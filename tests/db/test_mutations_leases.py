@@ -11,6 +11,8 @@ import pytest
 from jobs.leases import claim, looks
 from tests.db import (
     guards_leases_claim,
+    guards_leases_free,
+    guards_leases_left,
     guards_leases_limits,
     guards_leases_process,
     guards_leases_settle,
@@ -20,6 +22,8 @@ from tests.unit.looking import TIME
 
 MUTANTS = {
     **guards_leases_claim.MUTANTS,
+    **guards_leases_free.MUTANTS,
+    **guards_leases_left.MUTANTS,
     **guards_leases_limits.MUTANTS,
     **guards_leases_process.MUTANTS,
     **guards_leases_settle.MUTANTS,
