@@ -12,7 +12,8 @@ from dispatch.holdings import Holding
 from jobs.clock import DatabaseClock
 
 AHEAD = timedelta(milliseconds=20)
-"""How long before its time a job may be claimed. A cancel that comes later is a request, as for one that runs."""
+"""How long before a job's time to wake for it. It may be claimed twice as early, with others: a cancel that comes later
+is a request, as for one that runs."""
 
 
 class Starts:

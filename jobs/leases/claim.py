@@ -35,6 +35,8 @@ FREE_SECONDS = 0.02
 """Seconds between two questions for tenants that were at their limit; an own settle brings one back at once."""
 BUSY_SECONDS = (0.005, 0.02)
 """How long a tenant or queue that another claimer has locked is passed over."""
+REACH = 2
+"""A steady flow is claimed in batches: the next one is due when as much time as it reaches beyond the wake has passed."""
 BUSY_SHARE, IDLE_SHARE = 20, 4
 """The question takes at most a twentieth of the time, a quarter when there is nothing else to do."""
 
@@ -75,7 +77,8 @@ class Claimer:
         ahead: timedelta = timedelta(),
     ) -> None:
         """`suspects`: claim only entries that crashed their process twice, instead of all others. `looks`: shared with
-        the claimers of the process's other queues. `ahead`: how long before its time an entry may be claimed."""
+        the claimers of the process's other queues. `ahead`: how long before an entry's time to wake for it; the
+        claim then takes what comes within REACH times as long."""
         self.queue, self.process_id, self.types, self.suspects = queue, process_id, list(types), suspects
         self.looks = looks or Looks([queue], types, suspects=suspects, clock=clock or DatabaseClock())
         self.line = self.looks.lines[queue]
@@ -183,7 +186,7 @@ class Claimer:
             "suspects": self.suspects,
             "size": size,
             "free": free,
-            "ahead": self.line.ahead,
+            "ahead": REACH * self.line.ahead,
             "token": token,
             "tenants": arrays.int8s([share.tenant_id for share in shares]),
             "firsts": arrays.int8s(

@@ -40,8 +40,9 @@ HOP = 60.0
 """Seconds between hops."""
 SHARE = 20
 """No kind of look takes more than a twentieth of the time."""
-CROWD = timedelta(seconds=0.05)
-COMING = 16
+CROWD = timedelta(seconds=0.005)
+"""So many in so short a time are work for every process."""
+COMING = 32
 """How many future entries of a queue a look tells: when to wake, and for whom."""
 
 
@@ -80,12 +81,16 @@ class Line:
 
     @property
     def next_at(self) -> datetime | None:
-        """When to claim the next one."""
+        """When to claim the next one, or to look for what comes after those that were known."""
+        if not self.coming and self.more:
+            return self.last_at - self.ahead
         return self.coming[0][0] if self.coming else None
 
     @property
     def due_at(self) -> datetime | None:
         """When it may run."""
+        if not self.coming and self.more:
+            return self.last_at
         return self.coming[0][4] if self.coming else None
 
     @property
