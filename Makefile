@@ -48,8 +48,8 @@ check: $(READY) ## lint, format, types, layers, migrations
 	$(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	$(PY) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 
-bench: $(READY) ## how fast 50,000 jobs due at one instant are drained, beside a bare loop
-	$(PY) -m tests.bench.drain $(ARGS)
+bench: $(READY) ## all workloads of `manage.py benchmark`, each beside its floor: about a quarter of an hour
+	$(PY) manage.py benchmark all $(ARGS)
 
 fix: $(READY) ## repair what lint and format can repair
 	$(PY) -m ruff check --fix .

@@ -101,8 +101,6 @@ class Intake:
                 limit = min(limit, max(0.005, soon))
             if (at := self._wake_at(claimer.line)) is not None:
                 limit = min(limit, max(0.0, (at - now).total_seconds()))
-            elif claimer.line.more:
-                limit = min(limit, self._looks.next_in())
         return limit
 
     def _arrive(self) -> bool:
@@ -111,7 +109,7 @@ class Intake:
         for name, claimer in self._claimers.items():
             if (at := self._wake_at(claimer.line)) is None or at > now:
                 continue
-            if self._lag(claimer.line):
+            if self._lag(claimer.line) or not claimer.line.coming:
                 late = True
             else:
                 claimer.line.arrive(now)

@@ -27,7 +27,7 @@ Connection = psycopg.Connection[Any]
 logger = logging.getLogger(__name__)
 
 BATCH = 500
-GATHER = 0.005
+GATHER = 0.01
 """Seconds in which results gather behind the first one."""
 RETRY = (0.1, 5.0)
 INFRASTRUCTURE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.InternalError)

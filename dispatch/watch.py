@@ -74,19 +74,17 @@ class Watch:
     def reconcile(self, connection: Connection) -> None:
         """Compare what we hold with what the database says, between two claims. Known but absent: lost. Flagged: tell
         the body. Present but unknown twice: a claim whose reply was lost, release it."""
-        known = {holding.claim.held.job_id: holding for holding in self.holdings.all()}
-        rows = connection.execute(_KNOWN, [arrays.uuids(known)], binary=True).fetchall() if known else []
-        present: set[UUID] = set()
-        for job_id, token, flagged in rows:
-            holding = known[job_id]
-            if token != holding.claim.held.lease_token:
-                continue
-            present.add(job_id)
+        known = self.holdings.all()
+        ids = arrays.uuids({holding.claim.held.job_id for holding in known})
+        rows = connection.execute(_KNOWN, [ids], binary=True).fetchall() if known else []
+        flags = {(job_id, token): flagged for job_id, token, flagged in rows}
+        for holding in known:
+            held = holding.claim.held
+            flagged = flags.get((held.job_id, held.lease_token))
             if flagged:
                 holding.stop(Stop.CANCEL)
                 self.take_back(holding, Cancelled())
-        for job_id, holding in known.items():
-            if job_id not in present and self.holdings.of(holding.claim.held) is holding:
+            elif flagged is None and self.holdings.of(held) is holding:
                 holding.stop(Stop.LOST)
         if self.uncertain or boottime() >= self._full_at:
             self._find_unknown(connection)

@@ -82,6 +82,7 @@ class Worker:
     def run(self) -> None:
         """Work until told to drain; returns when every body has ended and every result is written."""
         self.bodies.start()
+        self.starts.start()
         self.settler.start()
         wait = RETRY[0]
         while not self._leaving():
@@ -116,14 +117,13 @@ class Worker:
         self._check(connection)
         ready = self.turns.of(self.intake.ready(connection), boottime())
         claimed = [self._claim(connection, name, len(ready)) for name in ready]
-        start_in = self.starts.release()
         if not any(claimed):
             if ready and all(count is None for count in claimed):
                 idle = conf().idle_poll.total_seconds()  # a thread that becomes free wakes us
             else:
                 idle = self.intake.idle_for(connection)
             if len(self.holdings):
-                idle = min(idle, CHECK if start_in is None else start_in)
+                idle = min(idle, CHECK)
             if self.wakeup.wait(connection, idle):
                 self.intake.forget()
 
@@ -181,6 +181,7 @@ class Worker:
         """What has not started goes back; what runs may end. The supervisor bounds the time."""
         for holding in self.holdings.buffered():
             self.watch.take_back(holding, Released())
+        self.starts.finish()
         self.bodies.finish()
         while not self.bodies.wait(CHECK):
             self.slots.beat(boottime())

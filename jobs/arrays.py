@@ -58,14 +58,15 @@ def int8s(values: Iterable[int | None]) -> _Array:
 
 def timestamps(values: Iterable[datetime | None]) -> _Array:
     """Aware datetimes."""
-    return _Timestamps([_NULL if v is None else _INT8.pack(8, _microseconds(v)) for v in values])
+    return _Timestamps([_NULL if v is None else _INT8.pack(8, microseconds(v)) for v in values])
 
 
 def texts(values: Iterable[str | None]) -> _Array:
     return _Texts([_NULL if v is None else _text(v.encode()) for v in values])
 
 
-def _microseconds(moment: datetime) -> int:
+def microseconds(moment: datetime) -> int:
+    """Since 2000-01-01 UTC: how PostgreSQL keeps and sends a timestamptz."""
     since = moment - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 

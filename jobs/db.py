@@ -41,10 +41,19 @@ def connect(
         **params, autocommit=True, prepare_threshold=None if pooled else _NEVER
     )
     if generic and not pooled:
-        connection.execute("SET plan_cache_mode = force_generic_plan")
+        # A plan that was made while a table had one page must not read it whole when it has a million rows.
+        connection.execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off")
     if connection.info.parameter_status("TimeZone") != "UTC":
         connection.execute("SET TIME ZONE 'UTC'")
     return connection
+
+
+def server_cursor(using: str) -> Any:
+    """Django's cursor, with its checks, logs and wrappers, that binds on the server; so it prepares what comes again
+    and again, where OPTIONS["prepare_threshold"] allows it."""
+    connection: Any = connections[using]
+    connection.ensure_connection()
+    return connection._prepare_cursor(psycopg.Cursor(connection.connection))
 
 
 class ServerBound:

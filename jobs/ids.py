@@ -14,6 +14,7 @@ _MS = timedelta(milliseconds=1)
 _DAY_MS = 86_400_000
 _LAST_MS = (datetime.max.replace(tzinfo=UTC) - EPOCH) // _MS
 _TAIL_BITS = 74  # 12 + 62: what version and variant leave free
+_TAIL, _LOW_TAIL = (1 << _TAIL_BITS) - 1, (1 << 62) - 1
 
 
 def ceil_ms(moment: datetime) -> datetime:
@@ -45,10 +46,13 @@ class IdRun:
 
     def __init__(self) -> None:
         self._tail = secrets.randbits(_TAIL_BITS)
+        self._due_at, self._first = EPOCH, 0
 
     def next(self, due_at: datetime) -> UUID:
-        self._tail = (self._tail + 1) & (1 << _TAIL_BITS) - 1
-        return _compose(due_at, self._tail)
+        self._tail = tail = (self._tail + 1) & _TAIL
+        if due_at != self._due_at:
+            self._due_at, self._first = due_at, _compose(due_at, 0).int
+        return UUID(int=self._first | (tail >> 62) << 64 | tail & _LOW_TAIL)
 
 
 def dues_of(job_ids: Iterable[UUID]) -> list[datetime]:

@@ -13,9 +13,10 @@ from django.db import connections, models, transaction
 from jobs import clock, keys, notify, partitions
 from jobs.bulk import insert_many
 from jobs.conf import conf
+from jobs.db import server_cursor
 from jobs.errors import InvalidJob
 from jobs.ids import IdRun
-from jobs.newjob import NewJob, Row, prepare
+from jobs.newjob import Frame, NewJob, Row, prepare
 from jobs.querysets import JobQuerySet
 from jobs.sql import load
 from jobs.tenants import tenant_ids
@@ -65,7 +66,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             unique_key=unique_key,
             unique_for=unique_for,
         )
-        row = prepare(new, now, IdRun())
+        row = prepare(new, Frame(now), IdRun())
         partitions.require([row.due_at], using)
         row.tenant_id = tenant_ids([row.tenant], using)[row.tenant]
         job: Job
@@ -92,7 +93,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         rows = _prepare_many(jobs, now)
         if not rows:
             return []
-        partitions.require((row.due_at for row in rows), using)
+        partitions.require({row.due_at for row in rows}, using)
         tenants = tenant_ids({row.tenant for row in rows}, using)
         for row in rows:
             row.tenant_id = tenants[row.tenant]
@@ -101,14 +102,14 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         ):  # a savepoint: an error inside COPY must not abort the caller's transaction
             wanted = [_wanted(row) for row in rows if row.unique_key is not None]
             holders = keys.take(wanted, using) if wanted else {}
-            results = [
-                (row.id if row.unique_key is None else holders[_wanted(row).name], row) for row in rows
-            ]
-            born = [row for holder, row in results if holder == row.id]
+            holder_of = {want.job_id: holders[want.name] for want in wanted}
+            born = [row for row in rows if holder_of.get(row.id, row.id) == row.id] if wanted else rows
             with connections[using].cursor() as cursor:
                 insert_many(cursor, born, now + conf().look_ahead)
         _hint(born, now, using)
-        return [(holder, holder == row.id) for holder, row in results]
+        if not wanted:
+            return [(row.id, True) for row in rows]
+        return [(holder := holder_of.get(row.id, row.id), holder == row.id) for row in rows]
 
     async def aschedule(self, job_type: str, payload: Any = None, **options: Any) -> Job:
         """`schedule` for async code."""
@@ -133,10 +134,10 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             "unique_key": row.unique_key,
             "unique_for": row.unique_for,
         }
-        with connections[using].cursor() as cursor:
+        connection = connections[using]
+        with server_cursor(using) as cursor:
             cursor.execute(load(statement), {**values, "payload": row.payload})
             (created_at,) = cursor.fetchone()
-        connection = connections[using]
         field = self.model._meta.get_field("payload")
         payload = field.from_db_value(row.payload, None, connection)
         job: Job = self.model(**values, payload=payload, created_at=created_at)
@@ -151,12 +152,12 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
 
 
 def _prepare_many(jobs: Iterable[NewJob], now: datetime) -> list[Row]:
-    ids, rows = IdRun(), []
+    ids, rows, frame = IdRun(), [], Frame(now)
     for index, new in enumerate(jobs):
         if not isinstance(new, NewJob):
             raise InvalidJob("job", f"{new!r} is not a NewJob", index=index)
         try:
-            rows.append(prepare(new, now, ids))
+            rows.append(prepare(new, frame, ids))
         except InvalidJob as error:
             error.index = index
             error.args = (f"jobs[{index}].{error}",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -58,12 +58,23 @@ class Row:
     """Known once the tenant has been looked up or made."""
 
 
-def prepare(new: NewJob, now: datetime, ids: IdRun) -> Row:
-    """Check every field; InvalidJob names the one that is wrong. `now` is the database's time."""
+class Frame:
+    """What holds for all jobs of one call, at the database's time `now`."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+        self.oldest = oldest_due(now)
+        self.horizon = now + conf().max_horizon
+        self.payload_bytes = conf().payload_bytes
+
+
+def prepare(new: NewJob, frame: Frame, ids: IdRun) -> Row:
+    """Check every field; InvalidJob names the one that is wrong."""
     known = registry.require(_name("job_type", new.job_type))
-    due_at = _due(new, now)
+    due_at = _due(new, frame)
     data = payloads.dump(new.payload, known.payload_type) if known and known.payload_type else new.payload
-    _unique(new)
+    if new.unique_key is not None or new.unique_for is not None:
+        _unique(new)
     return Row(
         ids.next(due_at),
         due_at,
@@ -71,7 +82,7 @@ def prepare(new: NewJob, now: datetime, ids: IdRun) -> Row:
         new.job_type,
         _name("queue", new.queue or (known.queue if known else new.job_type)),
         _whole("priority", new.priority, PRIORITIES),
-        payloads.encode(data, limit=conf().payload_bytes),
+        payloads.encode(data, limit=frame.payload_bytes),
         None if new.group is None else _name("group", new.group),
         _whole("max_attempts", new.max_attempts, range(1, 10_001))
         if new.max_attempts is not None
@@ -83,11 +94,21 @@ def prepare(new: NewJob, now: datetime, ids: IdRun) -> Row:
 
 def clamp(due_at: datetime, now: datetime) -> datetime:
     """A due time in the long past means now, but its row must not be born into a day that is about to expire."""
-    oldest = day_of(now - conf().retention) + timedelta(days=CLAMP_DAYS)
-    return max(due_at, bounds(oldest)[0])
+    return max(due_at, oldest_due(now))
 
 
-def _due(new: NewJob, now: datetime) -> datetime:
+def oldest_due(now: datetime) -> datetime:
+    return bounds(day_of(now - conf().retention) + timedelta(days=CLAMP_DAYS))[0]
+
+
+def _due(new: NewJob, frame: Frame) -> datetime:
+    due: Any = new.due_at
+    if (
+        new.delay is None and type(due) is datetime and due.tzinfo is UTC and not due.microsecond % 1000
+        and frame.oldest <= due <= frame.horizon
+    ):  # fmt: skip
+        return due
+    now = frame.now
     if new.due_at is not None and new.delay is not None:
         raise InvalidJob("delay", "give due_at or delay, not both")
     due_at: Any = _after(new.delay, now) if new.delay is not None else new.due_at or now
@@ -95,14 +116,15 @@ def _due(new: NewJob, now: datetime) -> datetime:
         raise InvalidJob(
             "due_at", f"{describe(due_at)} is not an aware datetime; say which zone it is in (timezone.now())"
         )
-    horizon = now + conf().max_horizon
     try:
         due_at = ceil_ms(due_at)
     except OverflowError as error:
         raise InvalidJob("due_at", f"{due_at} cannot be expressed in UTC") from error
-    if due_at > horizon:
-        raise InvalidJob("due_at", f"{due_at} is beyond the horizon {horizon} (SCHEDULER['max_horizon'])")
-    return ceil_ms(clamp(due_at, now))
+    if due_at > frame.horizon:
+        raise InvalidJob(
+            "due_at", f"{due_at} is beyond the horizon {frame.horizon} (SCHEDULER['max_horizon'])"
+        )
+    return ceil_ms(max(due_at, frame.oldest))
 
 
 def _after(delay: Any, now: datetime) -> datetime:
@@ -114,7 +136,13 @@ def _after(delay: Any, now: datetime) -> datetime:
         raise InvalidJob("delay", f"{delay} leads out of the calendar") from error
 
 
+_names: set[str] = set()
+"""Of 1 to 100 characters, found to be good: the same few come again and again."""
+
+
 def _name(field: str, value: Any, limit: int = 100) -> str:
+    if type(value) is str and value in _names:
+        return value
     if not isinstance(value, str):
         raise InvalidJob(field, f"{describe(value)} is not text")
     if not 0 < len(value) <= limit:
@@ -123,6 +151,10 @@ def _name(field: str, value: Any, limit: int = 100) -> str:
         raise InvalidJob(
             field, f"{describe(value)} begins or ends with white space or has unprintable characters"
         )
+    if limit == 100:
+        if len(_names) > 10_000:
+            _names.clear()
+        _names.add(value)
     return value
 
 

@@ -8,6 +8,7 @@ import re
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -19,6 +20,10 @@ MAX_DEPTH = 64
 _DECODER = json.JSONDecoder()
 _BEYOND_INT = 10**4000  # Python refuses to turn text of more than 4,300 digits back into an int
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":"))
+# What JSONEncoder makes anew for each value; None where the interpreter has no such accelerator.
+_ENCODE: Any = c_make_encoder and c_make_encoder(
+    None, _ENCODER.default, encode_basestring, None, ":", ",", False, False, False
+)
 _STRING_OR_BIG_FLOAT = re.compile(r'"(?:[^"\\]|\\.)*+"|-?\d+(?:\.\d+)?e\+\d+')
 _ANNOTATED = (UUID, Decimal, datetime, date, timedelta)
 _ADVICE = {
@@ -45,7 +50,7 @@ def encode(value: Any, *, limit: int, field: str = "payload") -> str:
         raise InvalidPayload(field, _too_large("far larger", limit)) from None
     except _Flaw as flaw:
         raise InvalidPayload(field + flaw.path.removeprefix("[0]"), flaw.message) from None
-    text = _ENCODER.encode(value)
+    text = "".join(_ENCODE(value, 0)) if _ENCODE else _ENCODER.encode(value)
     if "e+" in text:
         # jsonb's numbers are numeric: it gives 1e300 back as a whole number, which is another value and another type.
         text = _STRING_OR_BIG_FLOAT.sub(_with_fraction, text)

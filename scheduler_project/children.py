@@ -10,8 +10,10 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
+ROOT = Path(__file__).resolve().parents[1]
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -45,6 +47,10 @@ class Children:
             start_new_session=True,
         )
 
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process in self._running.values()]
+
     def ended(self) -> str | None:
         """The first that is no longer there, and how it ended."""
         for name, process in self._running.items():
@@ -64,6 +70,26 @@ class Children:
             _kill_group(process.pid)
             process.wait()
         self._running.clear()
+
+
+class TiedChildren(Children):
+    """They leave also when this process is killed (Linux). What they say goes to a file."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__()
+        self.log = log
+
+    def start(self, name: str, module: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+        with self.log.open("ab") as log:
+            self._running[name] = subprocess.Popen(
+                [sys.executable, "-m", "scheduler_project.tied", str(os.getpid()), *module],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(env or {})},
+                cwd=ROOT,
+                start_new_session=True,
+            )
 
 
 def _kill_group(leader: int) -> None:

@@ -33,6 +33,7 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "jobs",
     "dispatch",
+    "scheduler_project.benchmark",
     *env.names(env.APPS),
 ]
 MIDDLEWARE = [
@@ -78,6 +79,10 @@ if os.environ.get("DIRECT_DATABASE_URL", "").strip():
     # For what a transaction pooler breaks: DDL and LISTEN. Everything else then goes through the pooler.
     DATABASES["direct"] = _database("DIRECT_DATABASE_URL") | {"TEST": {"MIRROR": "default"}}
     DATABASES["default"].setdefault("DISABLE_SERVER_SIDE_CURSORS", True)
+else:
+    DATABASES["default"]["OPTIONS"].setdefault(
+        "prepare_threshold", 5
+    )  # a session is ours: schedule() is prepared
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 USE_TZ = True

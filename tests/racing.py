@@ -86,6 +86,13 @@ def wait_for_waiter(holder: Connection | int, count: int = 1) -> None:
         )
 
 
+def is_free(table: str, key: str, value: Any) -> bool:
+    """Nobody has locked this row."""
+    with own_connection() as watch:
+        statement: Any = f"SELECT FROM {table} WHERE {key} = %s FOR UPDATE SKIP LOCKED"
+        return watch.execute(statement, [value]).fetchone() is not None
+
+
 def due_job(job_type: str = "test.noop", payload: Any = None, **options: Any) -> Job:
     """A job that may be claimed in the very next statement: `now` is rounded up, to the next millisecond."""
     return schedule(job_type, payload, delay=-timedelta(seconds=1), **options)

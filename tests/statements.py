@@ -27,13 +27,21 @@ class Noting:
     def __init__(self, connection: Any, **after: Callable[[], object]) -> None:
         self._connection, self._after = connection, after
         self.sent: list[str] = []
+        self.given: dict[str, Any] = {}
+        """The values of the last statement of each name."""
 
-    def execute(self, statement: Any, *args: Any, **options: Any) -> Any:
+    def execute(self, statement: Any, values: Any = None, **options: Any) -> Any:
         name = name_of(statement) or str(statement)
         self.sent.append(name)
-        cursor = self._connection.execute(statement, *args, **options)
+        self.given[name] = values
+        cursor = self._connection.execute(statement, values, **options)
         self._after.pop(name, lambda: None)()
         return cursor
+
+    def pipeline(self) -> Any:
+        """What follows is one round trip."""
+        self.sent.append("pipeline")
+        return self._connection.pipeline()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)

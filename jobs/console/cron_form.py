@@ -14,7 +14,7 @@ from jobs.cron import zone
 from jobs.errors import CronError, InvalidJob
 from jobs.ids import IdRun
 from jobs.models import CronDefinition
-from jobs.newjob import NewJob, prepare
+from jobs.newjob import Frame, NewJob, prepare
 from jobs.payload import encode
 from jobs.registry import registry
 
@@ -88,7 +88,7 @@ class CronForm(_Form):
         )
         try:
             if "job_type" in self.changed_data or registry.get(new.job_type):
-                prepare(new, timezone.now(), IdRun())
+                prepare(new, Frame(timezone.now()), IdRun())
             else:
                 encode(new.payload, limit=conf().payload_bytes)
         except InvalidJob as error:

@@ -11,7 +11,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import nullcontext
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import accumulate
 from typing import Any
 from uuid import UUID, uuid4
@@ -35,6 +35,8 @@ FREE_SECONDS = 0.02
 """Seconds between two questions for tenants that were at their limit; an own settle brings one back at once."""
 BUSY_SECONDS = (0.005, 0.02)
 """How long a tenant or queue that another claimer has locked is passed over."""
+REACH = 2
+"""A steady flow is claimed in batches: the next one is due when as much time as it reaches beyond the wake has passed."""
 BUSY_SHARE, IDLE_SHARE = 20, 4
 """The question takes at most a twentieth of the time, a quarter when there is nothing else to do."""
 
@@ -75,7 +77,8 @@ class Claimer:
         ahead: timedelta = timedelta(),
     ) -> None:
         """`suspects`: claim only entries that crashed their process twice, instead of all others. `looks`: shared with
-        the claimers of the process's other queues. `ahead`: how long before its time an entry may be claimed."""
+        the claimers of the process's other queues. `ahead`: how long before an entry's time to wake for it; the
+        claim then takes what comes within REACH times as long."""
         self.queue, self.process_id, self.types, self.suspects = queue, process_id, list(types), suspects
         self.looks = looks or Looks([queue], types, suspects=suspects, clock=clock or DatabaseClock())
         self.line = self.looks.lines[queue]
@@ -88,6 +91,7 @@ class Claimer:
         self._freed: deque[int] = deque()
         self._queue_count: Count | None = None
         self._queue_full = False
+        self._missing_day: date | None = None
         self._tied: set[int] = set()
         """Tenants whose entries must start at once, passed over until a thread is free."""
 
@@ -106,6 +110,8 @@ class Claimer:
             self._bring_back(connection)
             if shares := self.ring.choose(size):
                 if claims := self._take(connection, shares, size, max(0, free)):
+                    if self.line.coming:
+                        self.line.took(claims)
                     return claims
                 if self._queue_full:
                     break
@@ -180,7 +186,7 @@ class Claimer:
             "suspects": self.suspects,
             "size": size,
             "free": free,
-            "ahead": self.line.ahead,
+            "ahead": REACH * self.line.ahead,
             "token": token,
             "tenants": arrays.int8s([share.tenant_id for share in shares]),
             "firsts": arrays.int8s(
@@ -195,7 +201,18 @@ class Claimer:
             "queue_limited": self._queue_count is not None,
             "queue_oldest": self._queue_count.oldest if self._queue_count else 0,
         }
-        statement = for_day("claim", day_of(self.looks.clock.now()))
+        today = day_of(self.looks.clock.now())
+        try:
+            rows = self._send(connection, None if today == self._missing_day else today, values, limited)
+        except psycopg.errors.UndefinedTable:  # nobody has made today's leaves; what waits is older
+            self._missing_day = today
+            return []
+        return self._read(rows, shares, size, free, set(limited), token)
+
+    def _send(
+        self, connection: Connection, day: date | None, values: dict[str, Any], limited: list[int]
+    ) -> list[tuple[Any, ...]]:
+        statement = for_day("claim", day)
         locks = limited or self._queue_count is not None
         with (
             connection.pipeline() if locks else nullcontext(),
@@ -206,10 +223,16 @@ class Claimer:
             if limited:
                 connection.execute(load("lock_tenants"), {**values, "limited": arrays.int8s(limited)})
             cursor = connection.execute(statement, values, binary=True, prepare=True)
-        return self._read(cursor.fetchall(), shares, size, set(limited), token)
+        return cursor.fetchall()
 
     def _read(
-        self, rows: list[tuple[Any, ...]], shares: list[Share], size: int, asked: set[int], token: UUID
+        self,
+        rows: list[tuple[Any, ...]],
+        shares: list[Share],
+        size: int,
+        free: int,
+        asked: set[int],
+        token: UUID,
     ) -> list[Claim]:
         """The claims, and what the rows tell of each tenant, at least one row each."""
         room, queue_limited, queue_oldest, moment, now = rows[0][7:12]
@@ -272,8 +295,10 @@ class Claimer:
             self.ring.advance(pair, min(mark, (now, NIL)))  # what comes now must not lie behind it
         for share in shares:
             pairs = [pair for pair in share.pairs if pair in marks]
-            self._learn(share, told[share.tenant_id], asked, seen[share.tenant_id], pairs, cut=room < size)
-        self._tie(shares, stuck, {claim.tenant_id for claim in claims} if stuck else set())
+            row = told[share.tenant_id]
+            self._learn(share, row, asked, seen[share.tenant_id], pairs, stuck, cut=room < size)
+        if stuck and (claims or not free):  # else they were changed meanwhile: once more
+            self._tie(shares, stuck, {claim.tenant_id for claim in claims})
         return claims
 
     def _learn_queue(self, limited: bool, oldest: int, *, full: bool) -> None:
@@ -287,7 +312,15 @@ class Claimer:
             self._queue_count.told(0 if full else oldest, self.looks.proven)
 
     def _learn(
-        self, share: Share, row: tuple[Any, ...], asked: set[int], seen: int, gave: list[Pair], *, cut: bool
+        self,
+        share: Share,
+        row: tuple[Any, ...],
+        asked: set[int],
+        seen: int,
+        gave: list[Pair],
+        stuck: set[Pair],
+        *,
+        cut: bool,
     ) -> None:
         """Which pairs ran dry, and whether this tenant is passed over for a while. `gave`: its pairs with entries."""
         tenant_id, allowed, held, limited, weight, oldest = row[:6]
@@ -303,14 +336,18 @@ class Claimer:
                 self._busy[tenant_id] = time.monotonic() + random.uniform(*BUSY_SECONDS)  # noqa: S311
                 self.ring.pass_over(tenant_id)
         elif seen < allowed:
-            for pair in share.pairs if not cut else ():
-                self.ring.exhausted(pair)
+            self._ran_dry(share.pairs if not cut else [], stuck)
         else:
-            for pair in share.pairs[: share.pairs.index(gave[-1])] if gave else ():
-                self.ring.exhausted(pair)
+            self._ran_dry(share.pairs[: share.pairs.index(gave[-1])] if gave else [], stuck)
             if allowed < share.most:
                 self._full.add(tenant_id)
                 self.ring.pass_over(tenant_id)
+
+    def _ran_dry(self, pairs: Sequence[Pair], stuck: set[Pair]) -> None:
+        """What was picked and not taken is still there."""
+        for pair in pairs:
+            if pair not in stuck:
+                self.ring.exhausted(pair)
 
     def _tie(self, shares: list[Share], stuck: set[Pair], served: set[int]) -> None:
         """Pass over, until a thread is free, whose entries must start at once and could not."""

@@ -8,7 +8,7 @@ A hop over everything runs at a fresh start, again when all that was open then h
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import heapify, heappop
@@ -19,6 +19,7 @@ import psycopg
 from jobs import arrays
 from jobs.clock import DatabaseClock
 from jobs.leases.ring import BEGINNING, Mark, Pair, Ring
+from jobs.results import Claim
 from jobs.sql import load
 
 Connection = psycopg.Connection[Any]
@@ -39,8 +40,9 @@ HOP = 60.0
 """Seconds between hops."""
 SHARE = 20
 """No kind of look takes more than a twentieth of the time."""
-CROWD = timedelta(seconds=0.05)
-COMING = 16
+CROWD = timedelta(seconds=0.005)
+"""So many in so short a time are work for every process."""
+COMING = 32
 """How many future entries of a queue a look tells: when to wake, and for whom."""
 
 
@@ -71,14 +73,24 @@ class Line:
             arrived = True
         return arrived
 
+    def took(self, claims: Iterable[Claim]) -> None:
+        """These need no waking for any more. What must start at once may share their pair and time."""
+        gone = {((claim.tenant_id, claim.priority), claim.run_at) for claim in claims}
+        self.coming = [e for e in self.coming if (e[1], e[4]) not in gone or e[0] == e[4]]
+        heapify(self.coming)
+
     @property
     def next_at(self) -> datetime | None:
-        """When to claim the next one."""
+        """When to claim the next one, or to look for what comes after those that were known."""
+        if not self.coming and self.more:
+            return self.last_at - self.ahead
         return self.coming[0][0] if self.coming else None
 
     @property
     def due_at(self) -> datetime | None:
         """When it may run."""
+        if not self.coming and self.more:
+            return self.last_at
         return self.coming[0][4] if self.coming else None
 
     @property

@@ -78,10 +78,12 @@ def settle(connection: Connection, settlements: Iterable[Settlement]) -> Settled
         return settled
     if all(type(s.result) is Completed for s in batch) and len(days := _by_day(batch)) == 1:
         ((day, some),) = days.items()  # how most attempts end: one statement is its own transaction
-        settled.fates = _end(connection, day, [(s, fate_of(s, cancelled=False)) for s in some])
+        try:
+            settled.fates = _end(connection, day, [(s, fate_of(s, cancelled=False)) for s in some])
+        except psycopg.errors.UndefinedTable:  # the day was dropped by hand: are they still ours?
+            settled.fates = _lock_and_write(connection, batch)
     else:
-        with connection.transaction():
-            settled.fates = _write(connection, _decide(connection, batch))
+        settled.fates = _lock_and_write(connection, batch)
     if len(settled.fates) < len(batch):
         settled.fenced = _fenced(connection, [s for s in batch if s.held.job_id not in settled.fates])
     return settled
@@ -112,6 +114,11 @@ def fate_of(settlement: Settlement, *, cancelled: bool) -> Fate:
 
 
 Decided = list[tuple[Settlement, Fate]]
+
+
+def _lock_and_write(connection: Connection, batch: Sequence[Settlement]) -> dict[UUID, Fate]:
+    with connection.transaction():
+        return _write(connection, _decide(connection, batch))
 
 
 def _decide(connection: Connection, batch: Sequence[Settlement]) -> Decided:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import timedelta
 
+import psycopg
 import pytest
 from django.db import transaction
 
@@ -19,6 +20,7 @@ from jobs.registry import registry
 from jobs.results import Held, Settlement
 from jobs.states import JobState
 from tests.factories import dispatch, job_in, own_connection, process, take
+from tests.killing import kill_point
 from tests.racing import Connection, assert_sound, at_once, beside, due_job, wait_for_waiter
 
 pytestmark = pytest.mark.concurrency
@@ -105,17 +107,27 @@ def test_a_reschedule_and_a_dispatch_of_one_timer_make_one_entry(connection: Con
 
 
 def test_a_claim_whose_reply_was_lost_is_given_back_after_two_looks_uncounted(connection: Connection) -> None:
-    """The process does not know that it holds the entry and renews its lease for ever: nobody else would notice."""
+    """The process does not know that it holds the entry and renews its lease for ever: nobody else would notice. Its
+    claimer goes on with the memory it had."""
     job, mine = due_job(), process(connection)
-    (lost,) = take(connection, "test.noop", mine)  # committed, and the connection broke before the reply
     slots, given_back = Slots.create(1), list[Settlement]()
     watch = Watch(mine, Holdings(slots), given_back.append)
+    watch.reconcile(connection)  # it holds nothing: the next look for what it does not know would be far off
+    claimer = Claimer("test.noop", mine, registry.names())
+    with own_connection() as broken:
+        claimer.looks.look(broken)
+        with kill_point(broken, 0) as point, pytest.raises(psycopg.OperationalError):
+            claimer.claim(broken, 5, 5)
+    assert point.name.startswith("-- claim: take")
+    watch.reconcile(connection)
+    assert not watch.uncertain
+    watch.doubt()
     watch.reconcile(connection)
     assert given_back == []  # it may be a claim that is still on its way
     watch.reconcile(connection)
-    assert [each.held.lease_token for each in given_back] == [lost.held.lease_token]
-    settle(connection, given_back)
     slots.close()
-    (again,) = take(connection, "test.noop", mine)
+    assert [each.held.job_id for each in given_back] == [job.id]
+    settle(connection, given_back)
+    (again,) = claimer.claim(connection, 5, 5)
     assert (again.held.job_id, again.held.attempt, again.held.crashes) == (job.id, 1, 0)
     assert_sound()

@@ -116,7 +116,7 @@ def test_a_lower_limit_binds_the_claims_that_begin_after_it(connection: Connecti
     Tenant.objects.update(max_running=1)
     noting = Noting(connection)
     assert len(claimer.claim(cast(Connection, noting), 5, 5)) == 1
-    assert noting.sent == ["claim", "lock_tenants", "claim"]
+    assert noting.sent == ["claim", "pipeline", "lock_tenants", "claim"]
     assert QueueEntry.objects.filter(lease_token__isnull=False).count() <= 1
     assert_sound()
 

@@ -1,97 +1,85 @@
-"""What each guard of a claimer prevents: a small check that fails without it."""
+"""What each guard of a claim prevents: a small check that fails without it. No look is due but at the start, and the
+time of limits stands still: a claimer goes by its marks."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
 
-from jobs.leases import Claimer, ProcessExpired, claim
-from jobs.leases.claim import _shares
-from jobs.models import QueueEntry
+from jobs.leases import Claimer, ProcessExpired, looks
+from jobs.leases.looks import EVERY
+from jobs.models import Tenant
+from jobs.registry import registry
 from tests.db import test_claim
 from tests.db import test_claim_fairness as fairness
-from tests.db.test_claim_fairness import Counted, backlog, by_tenant, claimer
+from tests.db.test_claim_fairness import backlog, by_tenant, claimer
+from tests.db.test_claim_left import Started, due, ids
 from tests.factories import come_due, process, schedule, server_time
 from tests.mutating import Mutants
+from tests.statements import Noting
+from tests.unit.looking import TIME
 
 Connection = psycopg.Connection[Any]
-SOON = timedelta(seconds=4)
-NEVER = float("inf")
-MANY = 2**60
-"""More than any tenant's id."""
 
 
-class Starts(Counted):
-    """Keeps where looks began."""
-
-    def __init__(self, here: Connection) -> None:
-        super().__init__(here)
-        self.after: list[int] = []
-
-    def execute(self, statement: str, values: dict[str, Any]) -> Any:
-        self.after.append(values["after"])
-        return super().execute(statement, values)
+def _sent(here: Connection, mine: Claimer, size: int = 9, free: int = 9) -> list[str]:
+    noting = Noting(here)
+    mine.claim(cast(Connection, noting), size, free)
+    return noting.sent
 
 
 # rounds
 
 
-def an_empty_queue_gives_nothing(here: Connection) -> None:
-    assert claimer(here).claim(here, 9, 9) == []
+def an_empty_queue_is_looked_at_once(here: Connection) -> None:
+    assert _sent(here, claimer(here)) == ["hop", "look"]
 
 
-def a_claim_goes_round_once(here: Connection) -> None:
-    backlog(here, {"a": 1})
+def who_knows_nothing_looks_although_none_is_due(here: Connection) -> None:
     mine = claimer(here)
-    mine._after = MANY
-    assert len(mine.claim(here, 9, 9)) == 1
+    mine.looks.look(here)
+    tenant = backlog(here, {"a": 1})["a"]
+    assert by_tenant(mine.claim(here, 9, 9)) == {tenant: 1}
 
 
-def a_claim_goes_on_where_its_look_ended(here: Connection) -> None:
-    tenant = backlog(here, {f"t{n:02}": 1 for n in range(20)})
-    idle = QueueEntry.objects.exclude(tenant_id=tenant["t19"])
-    idle.update(run_at=server_time(here) + SOON)
+def who_knows_something_claims_it_before_a_look_that_is_due(here: Connection) -> None:
+    backlog(here, {"a": 4})
     mine = claimer(here)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(claim, "HOPS", 8)
-        assert by_tenant(mine.claim(here, 9, 9)) == {tenant["t19"]: 1}
+        patch.setattr(looks, "EVERY", EVERY)
+        patch.setattr(looks, "time", TIME)
+        mine.claim(here, 2, 2)
+        TIME.now += EVERY + 0.01
+        assert _sent(here, mine, 1, 1) == ["claim"]
 
 
-def a_tenant_cut_off_in_its_priorities_is_begun_again(here: Connection) -> None:
-    for slug in ("first", "second"):
-        for priority in range(5):
-            schedule(tenant=slug, priority=priority, delay=SOON)
-    last = backlog(here, {"second": 1}, priority=-1)["second"]
+def what_was_claimed_is_the_mark(here: Connection) -> None:
+    backlog(here, {"a": 4})
     mine = claimer(here)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(claim, "HOPS", 8)
-        assert by_tenant(mine.claim(here, 9, 9)) == {last: 1}
+    taken = mine.claim(here, 3, 3)
+    assert list(mine.ring.marks.values()) == [(taken[-1].run_at, taken[-1].held.job_id)]
 
 
-def a_served_tenant_is_not_begun_again(here: Connection) -> None:
-    tenant = backlog(here, {"first": 2, "second": 2})
+def claims_go_on_from_marks_until_all_is_taken(here: Connection) -> None:
+    backlog(here, {"a": 4})
     mine = claimer(here)
-    taken = [by_tenant(mine.claim(here, 1, 1)) for _ in range(2)]
-    assert taken == [{tenant["first"]: 1}, {tenant["second"]: 1}]
+    mine.looks.look(here)
+    assert [_sent(here, mine, 2, 2) for _ in range(2)] == [["claim"], ["claim"]]
+    assert len(mine.ring) == 1
+    mine.claim(here, 2, 2)
+    assert len(mine.ring) == 0
 
 
-def claimers_do_not_start_in_step(here: Connection) -> None:
-    starts = Starts(here)
-    for _ in range(20):
-        Claimer("test.noop", 0, []).claim(starts, 1, 1)  # type: ignore[arg-type]
-    assert len(set(starts.after)) > 2
-
-
-def a_batch_is_filled(here: Connection) -> None:
-    backlog(here, {"a": 8, "b": 8, "c": 8})
-    assert len(claimer(here).claim(here, 8, 8)) == 8
-
-
-# what a claimer learns
+def a_lower_priority_is_not_probed_for_what_a_higher_one_has_given(here: Connection) -> None:
+    high, low = due(1, priority=5), due(5)
+    mine = Started(here)
+    assert mine.claim(2, 2) == ids(*high, low[0])
+    assert [pair for share in mine.claimer.ring.choose(9) for pair in share.pairs] == [(low[0].tenant_id, 0)]
+    assert mine.claim(9, 9) == ids(*low[1:])
 
 
 def an_expired_process_is_told(here: Connection) -> None:
@@ -103,70 +91,95 @@ def an_expired_process_is_told(here: Connection) -> None:
         raise AssertionError("it was not told")
 
 
-def an_unknown_type_is_met_once_in_a_while(here: Connection) -> None:
+def the_clock_is_set_by_a_claim_alone(here: Connection) -> None:
+    backlog(here, {"a": 1})
+    mine = claimer(here)
+    mine.looks.look(here)
+    mine.looks.clock.observe(server_time(here) - timedelta(seconds=30))
+    mine.claim(here, 1, 1)
+    assert abs(mine.looks.clock.now() - server_time(here)) < timedelta(seconds=10)
+
+
+def a_claim_of_a_tenant_without_a_row_has_a_name(here: Connection) -> None:
+    tenant = backlog(here, {"gone": 1})["gone"]
+    here.execute("DELETE FROM jobs_tenant")
+    assert [each.tenant for each in claimer(here).claim(here, 5, 5)] == [str(tenant)]
+
+
+def a_weight_is_learnt_from_claims(here: Connection) -> None:
+    tenant = backlog(here, {"heavy": 20, "light": 20})
+    mine = claimer(here)
+    mine.looks.look(here)
+    Tenant.objects.filter(pk=tenant["heavy"]).update(weight=3)
+    mine.claim(here, 8, 8)
+    mine.ring._cursor = 0
+    assert by_tenant(mine.claim(here, 8, 8)) == {tenant["heavy"]: 6, tenant["light"]: 2}
+
+
+def only_its_own_suspects_are_claimed(here: Connection) -> None:
+    test_claim.test_entries_that_crashed_twice_are_only_for_a_process_of_their_own(here)
+
+
+def what_is_unknown_is_left(here: Connection) -> None:
     schedule("test.echo", queue="test.noop")
     come_due(here)
-    mine = Claimer("test.noop", process(here), ["test.noop"])
-    met = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(claim, "PASS_SECONDS", NEVER)
-        for _ in range(2):
-            mine.claim(here, 9, 9)
-            met.append(mine.met_unknown)
-    assert met == [True, False]
+    assert Claimer("test.noop", process(here), ["test.noop"]).claim(here, 9, 9) == []
 
 
-def what_is_not_due_is_not_unknown(here: Connection) -> None:
-    schedule(tenant="early", delay=SOON)
-    backlog(here, {"due": 1})
-    mine = claimer(here)
-    mine.claim(here, 9, 9)
-    assert not mine.met_unknown
-
-
-def who_gave_something_is_not_passed_over(here: Connection) -> None:
-    mine = claimer(here)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(claim, "PASS_SECONDS", NEVER)
-        for _ in range(2):
-            backlog(here, {"a": 1})
-            assert len(mine.claim(here, 9, 9)) == 1
+def each_claimer_sees_what_its_registry_knows(here: Connection) -> None:
+    assert Claimer("test.noop", 0, registry.names()).types == list(registry.names())
 
 
 MUTANTS: Mutants = {
-    an_empty_queue_gives_nothing: [(Claimer.claim, "if pairs and (taken", "if (taken")],
-    a_claim_goes_round_once: [(Claimer.claim, "ends < 2", "ends < 1")],
-    a_claim_goes_on_where_its_look_ended: [
-        (Claimer.claim, "ends += end", "ends += 1"),
-        (Claimer._hop, "len(rows) < HOPS and ", ""),
+    an_empty_queue_is_looked_at_once: [
+        (Claimer.claim, "looked = True", "pass"),
+        (Claimer.claim, "elif looked:", "elif False:"),
     ],
-    a_tenant_cut_off_in_its_priorities_is_begun_again: [
-        (Claimer._hop, "tenant if ready else tenant - 1", "tenant")
+    who_knows_nothing_looks_although_none_is_due: [
+        (Claimer.claim, "self.looks.forget()", "break"),
+        (Claimer.claim, "elif looked:", "elif True:"),
+        (Claimer.claim, "range(ROUNDS)", "range(1)"),
     ],
-    a_served_tenant_is_not_begun_again: [(Claimer._hop, "tenant if ready else tenant - 1", "tenant - 1")],
-    fairness.test_a_batch_smaller_than_the_number_of_tenants_goes_round: [
-        (Claimer._hop, " and len(pairs) < wanted", "")
+    who_knows_something_claims_it_before_a_look_that_is_due: [
+        (Claimer.claim, "busy=len(self.ring) > 0", "busy=False"),
+        (Claimer.claim, "self.looks.due(busy=len(self.ring) > 0)", "True"),
     ],
-    fairness.test_the_cursor_finds_tenants_on_both_sides_of_it: [(Claimer._hop, "self._after = 0", "pass")],
-    claimers_do_not_start_in_step: [(Claimer._hop, "random.getrandbits(10)", "0")],
-    fairness.test_a_tenant_whose_weight_fills_the_batch_does_not_come_again_before_the_others: [
-        (Claimer._take, "self._after = chosen[-1][0].tenant_id", "pass"),
-        (_shares, "if left <= 0:", "if False:"),
+    what_was_claimed_is_the_mark: [
+        (Claimer._read, "self.ring.advance(pair, min(mark, (now, NIL)))", "pass"),
+        (
+            Claimer._read,
+            "if taken else just_before(run_at, job_id)",
+            "if False else just_before(run_at, job_id)",
+        ),
     ],
-    fairness.test_a_tenant_gets_its_weight_in_each_claim: [(_shares, "pair.weight * quantum", "quantum")],
-    a_batch_is_filled: [(_shares, "-(-size // total)", "size // total")],
-    test_claim.test_entries_that_crashed_twice_are_only_for_a_process_of_their_own: [
-        (Claimer._take, '"suspects": self.suspects', '"suspects": False')
+    claims_go_on_from_marks_until_all_is_taken: [
+        (Claimer._read, "seen[tenant_id] += 1", "pass"),
+        (Claimer._learn, "elif seen < allowed:", "elif seen <= allowed:"),
+        (Claimer._learn, "share.pairs[: share.pairs.index(gave[-1])]", "share.pairs"),
+        (Claimer._learn, "if allowed < share.most:", "if allowed <= share.most:"),
+        (Claimer._ran_dry, "self.ring.exhausted(pair)", "pass"),
+        (Claimer._read, "cut=room < size", "cut=True"),
+        (Claimer._learn, "share.pairs if not cut else []", "[]"),
     ],
-    test_claim.test_the_claimers_clock_is_set_by_each_claim: [
-        (Claimer._read, "self.clock.observe(now)", "pass")
+    a_lower_priority_is_not_probed_for_what_a_higher_one_has_given: [
+        (Claimer._learn, "share.pairs[: share.pairs.index(gave[-1])]", "[]"),
     ],
     an_expired_process_is_told: [(Claimer._read, "if room == -1:", "if False:")],
-    an_unknown_type_is_met_once_in_a_while: [
-        (Claimer.claim, "self.met_unknown = False", "pass"),
-        (Claimer._learn, "self.met_unknown = True", "pass"),
-        (Claimer._learn, "now + PASS_SECONDS", "now"),
+    the_clock_is_set_by_a_claim_alone: [(Claimer._read, "self.looks.clock.observe(moment)", "pass")],
+    a_claim_of_a_tenant_without_a_row_has_a_name: [(Claimer._read, "slug or str(tenant_id)", "slug")],
+    a_weight_is_learnt_from_claims: [
+        (Claimer._learn, "self.ring.learn(tenant_id, weight or 1, limited)", "pass")
     ],
-    what_is_not_due_is_not_unknown: [(Claimer._hop, "if ready\n", "\n")],
-    who_gave_something_is_not_passed_over: [(Claimer._learn, "not seen and ", "")],
+    fairness.test_a_tenant_on_many_priorities_gets_no_more_than_one_on_a_single_one: [
+        (
+            Claimer._take,
+            '"shares": arrays.int8s([share.most for',
+            '"shares": arrays.int8s([9 * share.most for',
+        ),
+    ],
+    test_claim.test_the_larger_priority_goes_first_within_a_tenant: [
+        (Claimer._take, "last - len(share.pairs) + 1", "last"),
+    ],
+    only_its_own_suspects_are_claimed: [(Claimer._take, '"suspects": self.suspects', '"suspects": False')],
+    what_is_unknown_is_left: [(Claimer._take, '"types": self.types', '"types": self.types + ["test.echo"]')],
 }

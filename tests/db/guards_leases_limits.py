@@ -1,126 +1,101 @@
-"""What each guard of a claimer's limits prevents: a small check that fails without it."""
+"""What each guard of a claimer's limits prevents: a small check that fails without it. See guards_leases_claim."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import deque
+from typing import Any, cast
 
 import psycopg
+import pytest
 
-from jobs.leases import claim
-from jobs.leases.claim import Claimer
+from jobs.leases import settle
+from jobs.leases.claim import FREE_SECONDS, Claimer
 from jobs.models import Queue, Tenant
+from jobs.results import Claim, Completed, Settlement
 from tests.db import test_claim_fairness as fairness
-from tests.db import test_claim_limits
-from tests.db.guards_leases_claim import MANY, NEVER
-from tests.db.test_claim_fairness import Counted, backlog, by_tenant, claimer
+from tests.db import test_claim_free as free
+from tests.db import test_claim_left, test_claim_limits
+from tests.db.guards_leases_claim import _sent
+from tests.db.test_claim_fairness import backlog, by_tenant, claimer
 from tests.mutating import Mutants
-from tests.schema import guards_claim
+from tests.statements import Noting
 
 Connection = psycopg.Connection[Any]
-
-
-class Few(Counted):
-    """Allows only so many statements."""
-
-    def __init__(self, here: Connection, most: int) -> None:
-        super().__init__(here)
-        self.most = most
-
-    def execute(self, *args: Any) -> Any:
-        assert self.statements < self.most
-        return super().execute(*args)
+NEVER = float("inf")
 
 
 def _limit_queue(most: int) -> None:
     Queue.objects.create(name="test.noop", max_running=most)
 
 
-def _limit_tenants(most: int) -> None:
+def _limit_tenants(most: int | None) -> None:
     Tenant.objects.update(max_running=most)
 
 
-def a_full_queue_is_looked_at_once(here: Connection) -> None:
+def _end(here: Connection, mine: Claimer, taken: list[Claim]) -> None:
+    settle(here, [Settlement(each.held, Completed(), None) for each in taken])
+    for each in taken:
+        mine.settled(each.tenant_id)
+
+
+def _informed(here: Connection) -> Claimer:
+    """A claimer that has looked."""
+    mine = claimer(here)
+    mine.looks.look(here)
+    return mine
+
+
+# queues
+
+
+def a_full_queue_is_asked_once(here: Connection) -> None:
     backlog(here, {"a": 2})
     _limit_queue(0)
-    mine = claimer(here)
-    mine._queue_limited = True
-    assert mine.claim(Few(here, 3), 1, 1) == []  # type: ignore[arg-type]
+    mine = _informed(here)
+    assert _sent(here, mine) == ["claim", "pipeline", "lock_queue", "claim"]
+    assert _sent(here, mine) == ["pipeline", "lock_queue", "claim"]
 
 
-def a_queues_limit_that_was_just_learnt_costs_no_round(here: Connection) -> None:
-    backlog(here, {"a": 1})
+def a_full_queue_is_asked_again_soon(here: Connection) -> None:
+    backlog(here, {"a": 2})
     _limit_queue(1)
-    mine = claimer(here)
-    mine._after = MANY
+    mine = _informed(here)
+    taken = mine.claim(here, 9, 9)
+    assert len(taken) == 1
+    assert mine.claim(here, 9, 9) == []
+    assert (mine.retry_in(), mine.claimable, mine.waiting) == (FREE_SECONDS, False, True)
+    _end(here, mine, taken)
     assert len(mine.claim(here, 9, 9)) == 1
+    assert (mine.retry_in(), mine.claimable) == (None, True)
 
 
-def a_limited_queue_is_gone_round_as_well(here: Connection) -> None:
-    backlog(here, {"a": 1})
+def a_queue_that_has_room_is_not_full(here: Connection) -> None:
+    backlog(here, {"a": 2})
+    _limit_queue(5)
+    mine = _informed(here)
+    assert len(mine.claim(here, 1, 1)) == 1
+    assert mine.retry_in() is None
+
+
+def what_a_queues_limit_has_cut_off_has_not_run_dry(here: Connection) -> None:
+    backlog(here, {"a": 1, "b": 1})
     _limit_queue(1)
-    mine = claimer(here)
-    mine._queue_limited, mine._after = True, MANY
-    assert len(mine.claim(here, 9, 9)) == 1
+    mine = _informed(here)
+    taken = mine.claim(here, 2, 2)
+    assert len(taken) == 1
+    _end(here, mine, taken)
+    assert _sent(here, mine) == ["pipeline", "lock_queue", "claim"]
+    assert mine.ring.touched
 
 
-def a_full_queue_is_looked_at_again_soon(here: Connection) -> None:
-    backlog(here, {"a": 1})
-    _limit_queue(0)
-    mine = claimer(here)
-    mine.claim(here, 9, 9)
-    assert mine.retry_in() == claim.FULL_SECONDS
-
-
-def a_full_tenant_is_looked_at_again_soon(here: Connection) -> None:
-    backlog(here, {"a": 1})
-    _limit_tenants(0)
-    mine = claimer(here)
-    mine.claim(here, 9, 9)
-    assert mine.retry_in() is not None
-    assert not mine.met_unknown
-
-
-def without_limits_there_is_nothing_to_wait_for(here: Connection) -> None:
-    mine = claimer(here)
-    assert mine.retry_in() is None
-    mine.settled(1)
-    assert mine.retry_in() is None
-
-
-def the_first_that_may_be_free_is_waited_for(here: Connection) -> None:
-    mine = claimer(here)
-    mine._full = {1: 0.0, 2: NEVER}
-    assert mine.retry_in() == 0.0
-
-
-def an_own_settle_brings_a_tenant_back(here: Connection) -> None:
-    tenant = backlog(here, {"a": 1})["a"]
-    mine = claimer(here)
-    mine._full = {tenant: NEVER}
-    mine.settled(tenant)
-    assert len(mine.claim(here, 9, 9)) == 1
-
-
-def a_full_tenant_is_passed_over(here: Connection) -> None:
-    tenant = backlog(here, {"a": 1})["a"]
-    mine = claimer(here)
-    mine._full = {tenant: NEVER}
-    assert mine.claim(Few(here, 2), 9, 9) == []  # type: ignore[arg-type]
-
-
-def a_pair_or_tenant_is_passed_over_for_a_while(here: Connection) -> None:
-    tenant = backlog(here, {"full": 1, "unknown": 1})
-    mine = claimer(here)
-    mine._full, mine._passed = {tenant["full"]: 0.0}, {(tenant["unknown"], 0): 0.0}
-    assert set(by_tenant(mine.claim(here, 9, 9))) == set(tenant.values())
-
-
-def what_is_held_under_a_tenants_limit_says_so(here: Connection) -> None:
-    backlog(here, {"a": 1})
-    _limit_tenants(1)
-    mine = claimer(here)
-    assert [each.limited for each in mine.claim(here, 9, 9)] == [True]
-    assert mine.retry_in() is None
+def a_queue_whose_limit_is_gone_is_not_locked(here: Connection) -> None:
+    backlog(here, {"a": 9})
+    _limit_queue(9)
+    mine = _informed(here)
+    mine.claim(here, 1, 1)
+    Queue.objects.all().delete()
+    mine.claim(here, 1, 1)
+    assert _sent(here, mine, 1, 1) == ["claim"]
 
 
 def what_is_held_under_a_queues_limit_says_so(here: Connection) -> None:
@@ -129,66 +104,166 @@ def what_is_held_under_a_queues_limit_says_so(here: Connection) -> None:
     assert [each.limited for each in claimer(here).claim(here, 9, 9)] == [True]
 
 
-def who_was_cut_off_by_a_limit_is_not_unknown(here: Connection) -> None:
-    backlog(here, {"a": 1, "b": 1})
-    _limit_queue(1)
+def an_own_settle_is_noted_while_the_queue_is_full(here: Connection) -> None:
     mine = claimer(here)
-    assert len(mine.claim(here, 2, 2)) == 1
-    assert not mine.met_unknown
+    mine._queue_full = True
+    mine.settled(1)
+    assert mine._freed == deque([1])
 
+
+# tenants
+
+
+def a_limit_that_was_just_learnt_costs_no_call(here: Connection) -> None:
+    backlog(here, {"a": 3})
+    mine = _informed(here)
+    _limit_tenants(1)
+    assert _sent(here, mine) == ["claim", "pipeline", "lock_tenants", "claim"]
+
+
+def a_limit_is_counted_from_the_look_at_which_it_was_learnt(here: Connection) -> None:
+    tenant = backlog(here, {"a": 9})["a"]
+    mine = _informed(here)
+    mine.looks.number = 7
+    _limit_tenants(9)
+    _limit_queue(9)
+    mine.claim(here, 1, 1)
+    mine.claim(here, 1, 1)
+    assert mine._queue_count
+    assert (mine._counts[tenant].learnt, mine._queue_count.learnt) == (7, 7)
+
+
+def a_limit_that_was_lifted_is_learnt_anew(here: Connection) -> None:
+    tenant = backlog(here, {"a": 9})["a"]
+    mine = _informed(here)
+    for most in (9, None, 9):
+        mine.looks.number += 1
+        _limit_tenants(most)
+        mine.claim(here, 1, 1)
+        mine.claim(here, 1, 1)
+    assert mine._counts[tenant].learnt == mine.looks.number
+
+
+def a_count_moves_on_with_each_claim(here: Connection) -> None:
+    """Once it is trusted."""
+    tenant = backlog(here, {"a": 9})["a"]
+    _limit_tenants(5)
+    _limit_queue(5)
+    mine = _informed(here)
+    mine.claim(here, 1, 1)
+    mine.claim(here, 1, 1)
+    mine.looks.proven = 10**6
+    mine.claim(here, 1, 1)
+    oldest = min(free._numbers())
+    assert mine._queue_count
+    assert (mine._counts[tenant].oldest, mine._queue_count.oldest) == (oldest, oldest)
+
+
+def a_full_tenant_is_passed_over(here: Connection) -> None:
+    tenant = backlog(here, {"full": 3, "other": 5})
+    Tenant.objects.filter(pk=tenant["full"]).update(max_running=0)
+    mine = _informed(here)
+    assert by_tenant(mine.claim(here, 4, 4)) == {tenant["other"]: 2}
+    assert by_tenant(mine.claim(here, 4, 4)) == {tenant["other"]: 3}
+
+
+def no_more_are_picked_than_may_start(here: Connection) -> None:
+    backlog(here, {"a": 9, "b": 9})
+    _limit_tenants(9)
+    mine = _informed(here)
+    noting = Noting(here)
+    mine.claim(cast(Connection, noting), 8, 2)
+    assert [share[-1] for share in _shares(noting)] == [2, 2]
+
+
+def without_limits_a_share_is_not_cut(here: Connection) -> None:
+    backlog(here, {"a": 9, "b": 9})
+    noting = Noting(here)
+    _informed(here).claim(cast(Connection, noting), 8, 2)
+    assert [share[-1] for share in _shares(noting)] == [4, 4]
+
+
+def _shares(noting: Noting) -> list[bytes]:
+    """The last byte of each is the share: the elements of an array in binary, behind its head."""
+    data = noting.given["claim"]["shares"].data
+    return [data[start + 4 : start + 12] for start in range(20, len(data), 12)]
+
+
+def who_is_under_a_limit_without_a_thread_is_asked_once(here: Connection) -> None:
+    backlog(here, {"a": 3})
+    _limit_tenants(3)
+    assert _sent(here, _informed(here), 9, 0) == ["pipeline", "lock_tenants", "claim", "look"]
+
+
+def a_claim_is_one_round_trip(here: Connection) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        fairness.test_a_claim_is_one_statement_and_two_or_three_in_one_round_trip_with_limits(here, patch)
+
+
+IN_LIMITED = "if share.tenant_id in self.ring.limited"
 
 MUTANTS: Mutants = {
-    a_full_queue_is_looked_at_once: [
-        (Claimer.claim, "break", "pass"),
-        (Claimer._lock, " if limited else []", ""),
+    a_full_queue_is_asked_once: [
+        (Claimer.claim, "if self._queue_full:", "if False:"),
+        (Claimer._read, "full=room == 0", "full=False"),
+        (Claimer._learn_queue, "self._queue_full = full", "pass"),
+        (Claimer._learn_queue, "elif self._queue_count is None:", "elif False:"),
+        (Claimer._send, "if limited:", "if locks:"),
     ],
-    guards_claim.what_waits_counts_against_no_limit: [
-        (Claimer.claim, "if limited:", "if True:"),
-        (Claimer._take, "not limited and not self._queue_limited", "not limited"),
-        (Claimer._read, "self._queue_limited = queue_limited", "pass"),
+    a_full_queue_is_asked_again_soon: [
+        (Claimer.retry_in, "self._queue_full or ", ""),
+        (Claimer.claimable.fget, " and not self._queue_full", ""),  # type: ignore[attr-defined]
     ],
-    a_queues_limit_that_was_just_learnt_costs_no_round: [(Claimer.claim, "continue", "pass")],
-    a_limited_queue_is_gone_round_as_well: [
-        (Claimer.claim, "if pairs and self._queue_limited", "if self._queue_limited")
+    a_queue_that_has_room_is_not_full: [(Claimer._read, "full=room == 0", "full=True")],
+    what_a_queues_limit_has_cut_off_has_not_run_dry: [
+        (Claimer._read, "cut=room < size", "cut=False"),
+        (Claimer._learn, "share.pairs if not cut else []", "share.pairs"),
     ],
-    a_full_queue_is_looked_at_again_soon: [(Claimer.retry_in, "if self._queue_limited:", "if False:")],
-    a_full_tenant_is_looked_at_again_soon: [
-        (Claimer._learn, "self._full.setdefault(tenant, now + FULL_SECONDS)", "pass"),
-        (Claimer._learn, "if allowed == 0:", "if False:"),
+    a_queue_whose_limit_is_gone_is_not_locked: [(Claimer._learn_queue, "self._queue_count = None", "pass")],
+    what_is_held_under_a_queues_limit_says_so: [(Claimer._read, "limited |= queue_limited", "pass")],
+    an_own_settle_is_noted_while_the_queue_is_full: [(Claimer.settled, " or self._queue_full", "")],
+    free.test_an_own_settle_of_one_that_is_not_full_is_not_noted: [
+        (Claimer.settled, "if self._full or self._queue_full:", "if True:")
     ],
-    without_limits_there_is_nothing_to_wait_for: [
-        (Claimer.retry_in, " if self._full else None", ""),
-        (Claimer.settled, "tenant_id, None", "tenant_id"),
+    a_limit_that_was_just_learnt_costs_no_call: [
+        (Claimer._learn, "if tenant_id in asked:", "if True:"),
+        (Claimer._learn, "self.ring.learn(tenant_id, weight or 1, limited)", "pass"),
+        (Claimer._take, f"in shares {IN_LIMITED}]", "in shares if False]"),
     ],
-    the_first_that_may_be_free_is_waited_for: [
-        (Claimer.retry_in, "min(self._full", "max(self._full"),
-        (Claimer.retry_in, "max(0.0, ", "min(0.0, "),
+    a_limit_is_counted_from_the_look_at_which_it_was_learnt: [
+        (Claimer._learn, "Count(self.looks.number)", "Count(-5)"),
+        (Claimer._learn_queue, "Count(self.looks.number)", "Count(-5)"),
     ],
-    an_own_settle_brings_a_tenant_back: [(Claimer.settled, "self._full.pop(tenant_id, None)", "pass")],
+    a_limit_that_was_lifted_is_learnt_anew: [(Claimer._learn, "self._counts.pop(tenant_id, None)", "pass")],
+    a_count_moves_on_with_each_claim: [
+        (Claimer._learn, "count.told(oldest, self.looks.proven)", "pass"),
+        (Claimer._learn_queue, "self._queue_count.told(", "(lambda *_: None)("),
+    ],
     a_full_tenant_is_passed_over: [
-        (Claimer._hop, "list(self._full)", "[]"),
-        (Claimer.claim, "ends < 2", "ends < 3"),
+        (Claimer._learn, "if allowed < share.most:", "if False:"),
+        (
+            Claimer._learn,
+            "self._full.add(tenant_id)\n            self.ring.pass_over(tenant_id)",
+            "self._full.add(tenant_id)",
+        ),
     ],
-    a_pair_or_tenant_is_passed_over_for_a_while: [
-        (Claimer._hop, "self._passed.items() if until > now", "self._passed.items()"),
-        (Claimer._hop, "self._full.items() if until > now", "self._full.items()"),
+    no_more_are_picked_than_may_start: [
+        (Claimer._take, "min(share.most, max(1, free))", "share.most"),
+    ],
+    without_limits_a_share_is_not_cut: [
+        (Claimer._take, f"{IN_LIMITED}\n        else share", "if True\n        else share"),
+    ],
+    who_is_under_a_limit_without_a_thread_is_asked_once: [(Claimer._take, "max(1, free)", "free")],
+    test_claim_left.test_under_a_limit_no_more_are_locked_than_there_are_threads: [
+        (Claimer._take, "min(share.most, max(1, free))", "1"),
+    ],
+    a_claim_is_one_round_trip: [
+        (Claimer._take, f"in shares {IN_LIMITED}]", "in shares]"),
+        (Claimer._learn_queue, "if not limited:", "if False:"),
+        (Claimer._send, "if self._queue_count is not None:", "if True:"),
+        (Claimer._send, "connection.pipeline() if locks", "connection.pipeline() if False"),
     ],
     test_claim_limits.test_a_tenants_limit_spans_its_queues: [
-        (Claimer._take, "if pair.limited", "if False"),
-        (Claimer._take, "not limited and ", ""),
-    ],
-    fairness.test_a_claim_is_two_statements_and_three_or_four_with_limits: [
-        (Claimer._take, "if pair.limited", ""),
-        (Claimer._lock, "if self._queue_limited:", "if True:"),
-    ],
-    guards_claim.a_tenants_limit_counts_what_runs: [(Claimer._read, "if job_id is not None:", "if True:")],
-    what_is_held_under_a_tenants_limit_says_so: [
-        (Claimer._lock, "set(limited) - set(locked)", "set(limited)"),
-        (Claimer._read, "limited or queue_limited", "queue_limited"),
-    ],
-    what_is_held_under_a_queues_limit_says_so: [(Claimer._read, "limited or queue_limited", "limited")],
-    who_was_cut_off_by_a_limit_is_not_unknown: [
-        (Claimer._learn, ">= room", "> room"),
-        (Claimer._learn, " and not cut", ""),
+        (Claimer._send, "if limited:", "if False:"),
     ],
 }

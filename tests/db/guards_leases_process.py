@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
 
-from jobs import retry
+from jobs import arrays, retry
 from jobs.leases import end, fetch, register, renew, rescue, rescue_process
 from jobs.leases.rescue import _failed
 from jobs.models import Attempt, Job, Process, QueueEntry
+from jobs.results import Claim
 from tests.db import test_autopsy, test_rescue
 from tests.db.test_rescue import blame, entry_of, held, lose
 from tests.factories import come_due, process, schedule, server_time, take
 from tests.mutating import Mutants
+from tests.statements import Noting
 
 Connection = psycopg.Connection[Any]
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
@@ -26,10 +28,10 @@ def _lease(process_id: int) -> datetime:
 
 
 def _taken(here: Connection, *jobs: Job) -> list[Claim]:
-    """Claims of all that is due, in the order of these jobs."""
+    """Claims of all that is due, in the order of these jobs, without what was asked for."""
     come_due(here)
     taken = {each.held.job_id: each for each in take(here, "test.noop", process(here))}
-    return [taken[job.id] for job in jobs]
+    return [taken[job.id]._replace(payload=None) for job in jobs]
 
 
 def a_lease_is_as_long_as_was_asked(here: Connection) -> None:
@@ -83,23 +85,28 @@ def an_end_is_nobody_elses(here: Connection) -> None:
 def what_has_no_row_is_told_from_the_rest(here: Connection) -> None:
     gone, there = _taken(here, schedule(), schedule())
     here.execute("DELETE FROM jobs_job WHERE id = %s", [gone.held.job_id])
-    claims, missing = fetch(here, "test.noop", [gone, there])
+    claims, missing = fetch(here, [gone, there])
     assert [each.held for each in claims] == [there.held]
     assert missing == [gone]
 
 
 def each_day_is_fetched_from_its_own_leaf(here: Connection) -> None:
     taken = _taken(here, schedule(delay=-DAY), schedule())
-    claims, missing = fetch(here, "test.noop", taken)
+    claims, missing = fetch(here, taken)
     assert [each.held for each in claims] == [each.held for each in taken]
+    assert [each.payload for each in claims] == ["{}", "{}"]
     assert not missing
 
 
-def a_tenant_without_a_row_goes_by_its_number(here: Connection) -> None:
-    (taken,) = _taken(here, schedule())
-    here.execute("DELETE FROM jobs_tenant")
-    ((claim,), _) = fetch(here, "test.noop", [taken])
-    assert claim.tenant == str(taken.tenant_id)
+def what_a_claim_has_brought_is_not_fetched(here: Connection) -> None:
+    brought, lacking = _taken(here, schedule(), schedule())
+    brought = brought._replace(payload='{"mine": 1}')
+    noting = Noting(here)
+    assert fetch(cast(Connection, noting), [brought]) == ([brought], [])
+    assert noting.sent == []
+    claims, _ = fetch(cast(Connection, noting), [brought, lacking])
+    assert [each.payload for each in claims] == [brought.payload, "{}"]
+    assert noting.given["payloads"]["ids"].data == arrays.uuids([lacking.held.job_id]).data
 
 
 def a_lost_claim_counts_one_crash_and_no_attempt(here: Connection) -> None:
@@ -140,7 +147,6 @@ def an_attempt_of_an_unknown_type_is_rescued(here: Connection) -> None:
     assert Attempt.objects.filter(job_id=mine.job_id).exists()
 
 
-DAY_OF = "day_of(each.held.due_at)"
 ID = "id = ANY(%s)"
 ENDING = "least(lease_expires_at, clock_timestamp())"
 
@@ -157,11 +163,16 @@ MUTANTS: Mutants = {
     an_end_prolongs_no_lease: [(end, ENDING, "clock_timestamp()")],
     a_process_ends_once: [(end, " AND ended_at IS NULL", "")],
     an_end_is_nobody_elses: [(end, ID, "%s::bigint[] IS NOT NULL")],
-    each_day_is_fetched_from_its_own_leaf: [(fetch, DAY_OF, "day_of(taken[0].held.due_at)")],
-    a_tenant_without_a_row_goes_by_its_number: [(fetch, " or str(each.tenant_id)", "")],
+    each_day_is_fetched_from_its_own_leaf: [
+        (fetch, "day_of_id(claim.held.job_id)", "day_of_id(claims[0].held.job_id)")
+    ],
+    what_a_claim_has_brought_is_not_fetched: [
+        (fetch, "if claim.payload is None:", "if True:"),
+        (fetch, "claim if claim.payload is not None else claim._replace", "claim._replace"),
+    ],
     what_has_no_row_is_told_from_the_rest: [
-        (fetch, "if each.held.job_id in found\n", "\n"),
-        (fetch, "[each for each in taken if each.held.job_id not in found]", "[]"),
+        (fetch, "[claim for claim in full if claim.payload is not None]", "full"),
+        (fetch, "[c for c in full if c.payload is None]", "[]"),
     ],
     a_lost_claim_counts_one_crash_and_no_attempt: [
         (rescue, " >= SUSPECT", ""),

@@ -118,7 +118,7 @@ def test_a_job_of_a_tenant_without_a_row_runs_without_limit(here: Connection) ->
     assert by_tenant(claimer(here).claim(here, 5, 5)) == {tenant: 3}
 
 
-def test_a_claim_is_one_statement_and_two_or_three_with_limits(
+def test_a_claim_is_one_statement_and_two_or_three_in_one_round_trip_with_limits(
     here: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(looks, "EVERY", 1e6)
@@ -136,10 +136,10 @@ def test_a_claim_is_one_statement_and_two_or_three_with_limits(
     assert sent(2) == ["claim"] * 2
     Tenant.objects.filter(pk=tenant["a"]).update(max_running=20)
     sent()  # it learns of the limit by a claim that gave nothing of this tenant
-    assert sent() == ["lock_tenants", "claim"]
+    assert sent() == ["pipeline", "lock_tenants", "claim"]
     Queue.objects.create(name="test.noop", max_running=50)
     sent()
-    assert sent() == ["lock_queue", "lock_tenants", "claim"]
+    assert sent() == ["pipeline", "lock_queue", "lock_tenants", "claim"]
 
 
 def _later() -> Any:

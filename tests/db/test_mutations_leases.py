@@ -8,20 +8,33 @@ from typing import Any
 
 import pytest
 
+from jobs.leases import claim, looks
 from tests.db import (
     guards_leases_claim,
+    guards_leases_free,
+    guards_leases_left,
     guards_leases_limits,
     guards_leases_process,
     guards_leases_settle,
 )
 from tests.mutating import Check, Connection, changes, mutate, notices
+from tests.unit.looking import TIME
 
 MUTANTS = {
     **guards_leases_claim.MUTANTS,
+    **guards_leases_free.MUTANTS,
+    **guards_leases_left.MUTANTS,
     **guards_leases_limits.MUTANTS,
     **guards_leases_process.MUTANTS,
     **guards_leases_settle.MUTANTS,
 }
+
+
+@pytest.fixture(autouse=True)
+def _time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claimers look at their start and when they know nothing, and the time of limits stands still."""
+    monkeypatch.setattr(looks, "EVERY", 1e6)
+    monkeypatch.setattr(claim, "time", TIME)
 
 
 @pytest.mark.parametrize("breaks", MUTANTS, ids=lambda breaks: breaks.__name__)

@@ -15,6 +15,7 @@ from tests.factories import ERROR, claim, failed, process, schedule, server_time
 
 Connection = psycopg.Connection[Any]
 S = JobState
+HOUR = timedelta(hours=1)
 
 COMPLETED, RELEASED, SNOOZED = Completed('{"sum": 3}'), Released(), Snoozed(timedelta(hours=2))
 EXITS: list[tuple[Result, JobState, JobState, int]] = [

@@ -16,9 +16,9 @@ from django.core.management import CommandError
 from django.db import Error
 
 from jobs.errors import SchedulerError
-from scheduler_project import embedded, env
+from scheduler_project import embedded, env, scratch
 from scheduler_project.children import stop_signals
-from tests.demo import database, environment
+from tests.demo import environment
 from tests.demo.screen import Screen
 
 STOPPED = 130
@@ -57,13 +57,13 @@ def run(screen: Screen, stop: threading.Event, folder: Path, count: int, seconds
     server = os.environ.get("DIRECT_DATABASE_URL", "").strip() or embedded.ensure()
     os.environ["DATABASE_URL"] = server
     home = env.database("DATABASE_URL")["NAME"]
-    name = database.new_name()
+    name = scratch.new_name(environment.DATABASES)
     environment.enter(server, name, folder)
     django.setup()
 
     from tests.demo.story import tell  # needs the apps
 
-    with database.scratch(name, home, sweep=is_our_server):
+    with scratch.scratch(name, home, sweep=environment.DATABASES if is_our_server else None):
         code = tell(screen, stop, folder, count, seconds)
     if is_our_server:
         screen.line(

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-ROOT = Path(__file__).resolve().parents[2]
+from scheduler_project.scratch import with_database
+
+DATABASES = "punctual_demo_"
+"""Prefix of the names of the demos' databases."""
 
 LEASE = 5
 """Seconds after which the jobs of a process that vanished are taken over (default: 30)."""
@@ -48,8 +51,3 @@ def enter(server: str, database: str, folder: Path) -> None:
         DEFAULT_FROM_EMAIL="reminders@demo.example",
         DEMO_LEDGER=str(folder / LEDGER),
     )
-
-
-def with_database(url: str, name: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}/{name}" + (f"?{parts.query}" if parts.query else "")

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-
 from django.db import connection
 
 from jobs.conf import conf
 from jobs.models import Process
-from scheduler_project.children import Children
-from tests.demo.environment import PROCESSES, ROOT
+from scheduler_project.children import ROOT, TiedChildren
+from tests.demo.environment import PROCESSES
 
 COMMANDS = {"dispatcher": "rundispatcher", "worker": "runworker"}
 
@@ -24,24 +18,8 @@ _READY = """
 """
 
 
-class Fleet(Children):
-    """What they say goes to a file: the demo's own lines are to be read in peace."""
-
-    def __init__(self, log: Path) -> None:
-        super().__init__()
-        self.log = log
-
-    def start(self, name: str, module: Sequence[str], env: Mapping[str, str] | None = None) -> None:
-        with self.log.open("ab") as log:
-            self._running[name] = subprocess.Popen(
-                [sys.executable, "-m", "tests.demo.tied", str(os.getpid()), *module],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **(env or {})},
-                cwd=ROOT,
-                start_new_session=True,
-            )
+class Fleet(TiedChildren):
+    """The demo's own lines are to be read in peace: what these say goes to a file."""
 
     def add(self, kind: str, number: int) -> None:
         self.start(f"{kind} {number}", [str(ROOT / "manage.py"), COMMANDS[kind]])

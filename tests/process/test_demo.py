@@ -15,7 +15,8 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from tests.demo.database import PREFIX, new_name, scratch
+from scheduler_project.scratch import new_name, scratch
+from tests.demo.environment import DATABASES
 from tests.demo.judge import Noted, Scheduler, Slot, Verdict, judge
 from tests.demo.ledger import END, ERROR, START, Ledger, Line, write
 from tests.demo.report import table
@@ -160,7 +161,9 @@ class Demo:
 
 def databases() -> set[str]:
     with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
-        rows = connection.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [PREFIX])
+        rows = connection.execute(
+            "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [DATABASES]
+        )
         return {name for (name,) in rows}
 
 
@@ -205,9 +208,9 @@ def test_a_killed_demo_leaves_no_process_and_the_next_drops_its_database(tmp_pat
     with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
         home = connection.info.dbname
         connection.execute("SELECT pg_advisory_lock(hashtext(%s))", [left])
-        with scratch(new_name(), home, sweep=True):
+        with scratch(new_name(DATABASES), home, sweep=DATABASES):
             assert left in databases(), "somebody uses it"
-    with scratch(name := new_name(), home, sweep=True):
+    with scratch(name := new_name(DATABASES), home, sweep=DATABASES):
         assert left not in databases()
         assert name in databases()
     assert name not in databases()

@@ -192,6 +192,8 @@ def test_a_server_that_cannot_be_seen_is_left_alone(made: Path) -> None:
 @pytest.mark.parametrize("pid_file", [b"12", None], ids=["cut", "foreign"])
 def test_a_wrong_pid_file_does_not_keep_it_from_starting(made: Path, pid_file: bytes | None) -> None:
     place = locate(made)
+    start(made)
+    end(place)  # killed: its socket's folder stays
     # Ours is a number that is in use, by something that is no server.
     place.pid_file.write_bytes(f"{os.getpid()}\n{made}\n".encode() if pid_file is None else pid_file)
     place.socket_files[1].write_text(f"{os.getpid()}\n")

@@ -116,6 +116,9 @@ def tick(connection: Connection) -> Act:
     return lambda own: Ticker().run_once(own, now)
 
 
+LIMITED = ("enter", "limited queues", "limited tenants", "claim: take", "exit")
+LEARNING = ("enter", "limited tenants", "claim: take", "exit")
+"""By which a claimer learns of its queue's limit."""
 TIMERS, ENTRIES = "cancel, place 1", "cancel, place 2"
 VERBS = {
     "schedule a timer": schedules("a job that is due later", delay=DAY),
@@ -124,12 +127,7 @@ VERBS = {
     "schedule many": Verb(schedule_many, ("take unique keys", "copy_to", "copy_end", "commit"), django=True),
     "dispatch": Verb(dispatch, ("SELECT p.relname", "dispatch: timers")),
     "claim": claims("a fresh start", "look: of each", "claim: take", limited=False),
-    "claim within limits": claims(
-        "a fresh start", "look: of each",
-        "enter", "limited tenants", "claim: take", "exit",  # by which it learns of the queue's limit
-        "enter", "limited queues", "limited tenants", "claim: take", "exit",
-        limited=True,
-    ),  # fmt: skip
+    "claim within limits": claims("a fresh start", "look: of each", *LEARNING, *LIMITED, limited=True),
     "settle completed": settles(Completed(), "completed and without results", one_statement=True),
     "settle completed with a result": settles(Completed("1"), "into a final state", one_statement=True),
     "settle failed": settles(

@@ -14,6 +14,7 @@ from psycopg._queries import PostgresQuery
 from psycopg.adapt import Transformer
 
 from dispatch import watch
+from jobs import db
 from tests import statements
 
 Connection = psycopg.Connection[Any]
@@ -48,6 +49,10 @@ class Recorder:
     connection: Connection
     generic: bool = False
     seen: list[Seen] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        with db.connect(name="punctual test", generic=self.generic) as session:
+            self._settings = session.execute(_SETTINGS).fetchall()
 
     def execute(self, statement: Any, params: Any = None, **options: Any) -> Any:
         if name := name_of(statement):
@@ -88,10 +93,12 @@ class Recorder:
         values = zip(query.params or (), query.types, query.formats or (), strict=True)
         session = self.connection.pgconn
         literals = [
-            session.exec_params(b"SELECT quote_nullable($1::text)", [value], [kind], [form]).get_value(0, 0) or b"NULL"
+            session.exec_params(b"SELECT quote_nullable($1::text)", [value], [kind], [form]).get_value(0, 0)
+            or b"NULL"
             for value, kind, form in values
         ]
-        self.connection.execute("SET LOCAL plan_cache_mode = force_generic_plan")
+        for setting in self._settings:
+            self.connection.execute("SELECT set_config(%s, %s, true)", setting)
         session.prepare(b"explained", query.query, query.types)
         try:
             row = self.connection.execute(
@@ -115,6 +122,10 @@ class Recorder:
 
 SMALL = {"jobs_queue", "jobs_process", "jobs_tenant"}
 _EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) "
+_SETTINGS = (
+    "SELECT name, setting FROM pg_settings WHERE source = 'session' AND name ~ '^(plan_cache_mode|enable_)'"
+)
+"""What a session says to the planner."""
 _BY_HAND = {watch._KNOWN: "known claims", watch._MINE: "all claims"}
 """Statements of the loops that are no files."""
 

@@ -9,8 +9,7 @@ from uuid import uuid4
 import psycopg
 
 from jobs.clock import DatabaseClock
-from jobs.leases import Claimer
-from jobs.leases.claim import Pair
+from jobs.leases import Claimer, fetch
 from jobs.models import Job, Queue, QueueEntry, Tenant
 from jobs.registry import registry
 from tests.factories import come_due, process, schedule
@@ -19,8 +18,10 @@ Connection = psycopg.Connection[Any]
 HOUR = timedelta(hours=1)
 
 
-def _claimer(here: Connection, *types: str, suspects: bool = False) -> Claimer:
-    return Claimer("test.noop", process(here), types or registry.names(), suspects=suspects)
+def _claimer(here: Connection, *types: str, suspects: bool = False, ahead: timedelta = HOUR * 0) -> Claimer:
+    mine = Claimer("test.noop", process(here), types or registry.names(), suspects=suspects, ahead=ahead)
+    mine.ring._cursor = 0
+    return mine
 
 
 def two_due(here: Connection, **change: Any) -> tuple[Job, Job]:
@@ -29,6 +30,11 @@ def two_due(here: Connection, **change: Any) -> tuple[Job, Job]:
     come_due(here)
     QueueEntry.objects.filter(job_id=jobs[1].id).update(**change)
     return jobs
+
+
+def running(here: Connection) -> dict[str, Any]:
+    """What makes an entry a claim of long ago."""
+    return {"lease_token": uuid4(), "process_id": process(here), "claim_no": 1}
 
 
 def _only_the_first_is_claimed(here: Connection, **change: Any) -> None:
@@ -48,6 +54,12 @@ def an_entry_is_not_claimed_early(here: Connection) -> None:
     _only_the_first_is_claimed(here, run_at=DatabaseClock().read(here) + HOUR)
 
 
+def what_must_start_at_once_is_not_claimed_early(here: Connection) -> None:
+    first, _ = two_due(here, run_at=DatabaseClock().read(here) + HOUR / 2, max_attempts=1)
+    mine = _claimer(here, ahead=HOUR)
+    assert [each.held.job_id for each in mine.claim(here, 9, 9)] == [first.id]
+
+
 def an_unknown_type_is_not_claimed(here: Connection) -> None:
     _only_the_first_is_claimed(here, job_type="nobody.knows")
 
@@ -56,10 +68,21 @@ def a_suspect_is_not_claimed_among_others(here: Connection) -> None:
     _only_the_first_is_claimed(here, crashes=2)
 
 
+def a_claim_begins_at_its_mark(here: Connection) -> None:
+    two_due(here)
+    mine = _claimer(here)
+    mine.looks.look(here)
+    ((pair, mark),) = mine.ring.marks.items()
+    mine.ring.advance(pair, (mark[0] + HOUR, mark[1]))
+    assert mine._take(here, mine.ring.choose(9), 9, 9) == []
+
+
 def a_dead_process_claims_nothing(here: Connection) -> None:
+    """Though another lives."""
     two_due(here)
     mine = _claimer(here)
     here.execute("UPDATE jobs_process SET lease_expires_at = clock_timestamp()")
+    process(here)
     try:
         mine.claim(here, 9, 9)
     except Exception as error:
@@ -68,33 +91,59 @@ def a_dead_process_claims_nothing(here: Connection) -> None:
 
 
 def a_tenant_that_was_not_locked_gives_nothing(here: Connection) -> None:
-    """Its limit was set after the hop."""
-    first, _ = two_due(here)
+    """Its limit was set after the look, so that the first claim locks nothing."""
+    two_due(here)
+    mine = _claimer(here)
+    mine.looks.look(here)
     Tenant.objects.update(max_running=1)
-    assert _claimer(here)._take(here, [Pair(first.tenant_id, 0, 1, limited=False)], 9, 9) == []
+    assert mine._take(here, mine.ring.choose(9), 9, 9) == []
 
 
 def a_queue_that_was_not_locked_gives_nothing(here: Connection) -> None:
-    first, _ = two_due(here)
+    two_due(here)
     Queue.objects.create(name="test.noop", max_running=1)
-    assert _claimer(here)._take(here, [Pair(first.tenant_id, 0, 1, limited=False)], 9, 9) == []
+    mine = _claimer(here)
+    mine.looks.look(here)
+    assert mine._take(here, mine.ring.choose(9), 9, 9) == []
 
 
 def a_tenants_limit_counts_what_runs(here: Connection) -> None:
-    two_due(here, lease_token=uuid4(), process_id=process(here))
+    two_due(here, **running(here))
     Tenant.objects.update(max_running=1)
     assert _claimer(here).claim(here, 9, 9) == []
 
 
 def a_queues_limit_counts_what_runs(here: Connection) -> None:
-    two_due(here, lease_token=uuid4(), process_id=process(here))
+    two_due(here, **running(here))
     Queue.objects.create(name="test.noop", max_running=1)
     assert _claimer(here).claim(here, 9, 9) == []
 
 
-def what_waits_counts_against_no_limit(here: Connection) -> None:
+def what_is_claimed_counts_in_the_next_claim(here: Connection) -> None:
     two_due(here)
+    Tenant.objects.update(max_running=1)
+    assert [len(_claimer(here).claim(here, 9, 9)) for _ in range(2)] == [1, 0]
+
+
+def what_waits_again_counts_against_no_limit(here: Connection) -> None:
+    """It keeps the number of its last claim."""
+    two_due(here)
+    QueueEntry.objects.update(claim_no=1)
     Queue.objects.create(name="test.noop", max_running=1)
+    assert len(_claimer(here).claim(here, 9, 9)) == 1
+    QueueEntry.objects.update(lease_token=None, process_id=None)
+    Queue.objects.all().delete()
+    Tenant.objects.update(max_running=1)
+    assert len(_claimer(here).claim(here, 9, 9)) == 1
+
+
+def what_others_run_counts_against_no_limit(here: Connection) -> None:
+    """What another tenant runs, and what runs in another queue."""
+    two_due(here)
+    for other in (schedule(tenant="other"), schedule(queue="other")):
+        QueueEntry.objects.filter(job_id=other.id).update(**running(here))
+    Queue.objects.create(name="test.noop", max_running=2)
+    Tenant.objects.exclude(slug="other").update(max_running=2)
     assert len(_claimer(here).claim(here, 9, 9)) == 1
 
 
@@ -104,11 +153,76 @@ def a_last_attempt_is_never_claimed_ahead(here: Connection) -> None:
     assert len(_claimer(here).claim(here, 9, 1)) == 1
 
 
+def who_was_in_a_crash_is_never_claimed_ahead(here: Connection) -> None:
+    two_due(here)
+    QueueEntry.objects.update(crashes=1)
+    assert len(_claimer(here).claim(here, 9, 1)) == 1
+
+
+def a_slot_of_a_tenant_is_not_held_by_what_waits_for_a_thread(here: Connection) -> None:
+    two_due(here)
+    Tenant.objects.update(max_running=9)
+    assert _claimer(here).claim(here, 9, 0) == []
+
+
+def a_slot_of_a_queue_is_not_held_by_what_waits_for_a_thread(here: Connection) -> None:
+    two_due(here)
+    Queue.objects.create(name="test.noop", max_running=9)
+    assert _claimer(here).claim(here, 9, 0) == []
+
+
+def what_may_wait_takes_no_thread_from_what_may_not(here: Connection) -> None:
+    first, second = two_due(here, max_attempts=1)
+    taken = _claimer(here).claim(here, 9, 1)
+    assert [each.held.job_id for each in taken] == [first.id, second.id]
+
+
 def a_share_is_a_share(here: Connection) -> None:
     two_due(here)
     for _ in range(2):
         schedule(tenant="other")
     come_due(here)
-    claimer = _claimer(here)
-    claimer._after = 0  # from the first tenant on, so that one hop sees both
-    assert len({each.tenant_id for each in claimer.claim(here, 2, 2)}) == 2
+    assert len({each.tenant_id for each in _claimer(here).claim(here, 2, 2)}) == 2
+
+
+def a_share_is_one_of_all_priorities(here: Connection) -> None:
+    schedule(priority=5)
+    a_share_is_a_share(here)
+
+
+def each_tenant_is_probed_for_its_own_pairs(here: Connection) -> None:
+    for tenant in ("a", "b"):
+        schedule(tenant=tenant)
+    come_due(here)
+    taken = _claimer(here).claim(here, 9, 9)
+    assert len(taken) == len({each.held.job_id for each in taken}) == 2
+
+
+def each_job_brings_its_own_payload(here: Connection) -> None:
+    due_at = DatabaseClock().read(here)
+    jobs = {schedule("test.echo", {"n": n}, queue="test.noop", due_at=due_at).id: n for n in range(3)}
+    come_due(here)
+    taken = _claimer(here).claim(here, 9, 9)
+    for claims in (taken, fetch(here, [each._replace(payload=None) for each in taken])[0]):
+        assert {each.held.job_id: each.payload for each in claims} == {
+            job_id: f'{{"n": {n}}}' for job_id, n in jobs.items()
+        }
+
+
+def a_claim_locks_the_limited_alone(here: Connection) -> None:
+    limited, free = schedule(tenant="limited").tenant_id, schedule(tenant="free").tenant_id
+    come_due(here)
+    mine = _claimer(here)
+    mine.looks.look(here)
+    mine.ring.limited |= {limited, free}  # as it was a moment ago
+    other = schedule(tenant="other", queue="other").tenant_id
+    Tenant.objects.filter(pk__in=[limited, other]).update(max_running=5)
+    mine.claim(here, 9, 9)
+    assert here.execute("SELECT current_setting('punctual.tenants')").fetchone() == (str(limited),)
+
+
+def a_claim_locks_its_own_queue_alone(here: Connection) -> None:
+    two_due(here)
+    for name in ("another", "test.noop"):
+        Queue.objects.create(name=name, max_running=1)
+    assert len(_claimer(here).claim(here, 9, 9)) == 1

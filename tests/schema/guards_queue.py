@@ -1,4 +1,4 @@
-"""What each guard of parking and the idle look prevents: a small check that fails without it."""
+"""What each guard of parking prevents: a small check that fails without it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from uuid import uuid4
 import psycopg
 
 from jobs.leases import park, unpark
-from jobs.models import QueueEntry
-from jobs.sql import load
 from tests.factories import process, schedule
 from tests.schema.guards_claim import two_due
 
@@ -55,19 +53,3 @@ def what_waits_for_another_reason_is_not_unparked(here: Connection) -> None:
 def another_type_is_not_unparked(here: Connection) -> None:
     two_due(here, parked="type")
     assert unpark(here, ["test.echo"]) == 0
-
-
-def _next_run(here: Connection) -> Any:
-    return here.execute(load("next_run"), {"queues": ["test.noop"]}).fetchone()[1]  # type: ignore[index]
-
-
-def what_runs_wakes_nobody(here: Connection) -> None:
-    two_due(here)
-    QueueEntry.objects.update(lease_token=uuid4(), process_id=process(here))
-    assert _next_run(here) is None
-
-
-def what_is_parked_wakes_nobody(here: Connection) -> None:
-    two_due(here)
-    QueueEntry.objects.update(parked="type")
-    assert _next_run(here) is None

@@ -17,10 +17,15 @@ Connection = psycopg.Connection[Any]
 HOUR = timedelta(hours=1)
 
 
+LEAN, FULL = Completed(), Completed('"a result"')
+"""By which statement they are written: `complete` or `end`."""
+
+
 def a_stolen_lease_completes_nothing(here: Connection) -> None:
-    mine = claim(here, schedule(), process(here)).held
-    settle(here, [Settlement(mine._replace(lease_token=uuid4()), Completed(), None)])
-    assert not Outcome.objects.exists()
+    for result in (LEAN, FULL):
+        mine = claim(here, schedule(), process(here)).held
+        settle(here, [Settlement(mine._replace(lease_token=uuid4()), result, None)])
+        assert not Outcome.objects.exists()
 
 
 def a_stolen_lease_puts_nothing_back(here: Connection) -> None:
@@ -38,16 +43,25 @@ def a_stolen_lease_is_called_fenced(here: Connection) -> None:
 
 
 def a_key_for_a_period_outlives_its_job(here: Connection) -> None:
-    mine = claim(here, schedule(unique_key="k", unique_for=HOUR), process(here))
-    finish(here, mine, Completed())
-    assert UniqueKey.objects.exists()
+    for result in (LEAN, FULL):
+        mine = claim(here, schedule(unique_key=str(result), unique_for=HOUR), process(here))
+        finish(here, mine, result)
+    assert UniqueKey.objects.count() == 2
 
 
 def a_key_until_done_goes_with_its_job(here: Connection) -> None:
     schedule(unique_key="other")
-    mine = claim(here, schedule("test.echo", unique_key="k"), process(here))
-    finish(here, mine, Completed())
-    assert [row.key for row in UniqueKey.objects.all()] == ["other"]
+    for result in (LEAN, FULL):
+        mine = claim(here, schedule("test.echo", unique_key="k"), process(here))
+        finish(here, mine, result)
+        assert [row.key for row in UniqueKey.objects.all()] == ["other"]
+
+
+def what_has_ended_waits_no_more(here: Connection) -> None:
+    schedule("test.echo")
+    for result in (LEAN, FULL):
+        finish(here, claim(here, schedule(), process(here)), result)
+        assert [entry.job_type for entry in QueueEntry.objects.all()] == ["test.echo"]
 
 
 def the_living_are_not_rescued(here: Connection) -> None:

@@ -16,7 +16,7 @@ from dispatch.watch import Watch
 from jobs import verbs
 from jobs.clock import DatabaseClock
 from jobs.leases import Autopsy, Claimer, Looks, end, fetch, park, rescue, rescue_process, settle, unpark
-from jobs.models import Queue, Tenant
+from jobs.models import CronDefinition, CronRun, CronTick, Queue, Tenant
 from jobs.registry import registry
 from jobs.results import Claim, Completed, Released, Result, Settlement, Snoozed
 from jobs.sql import for_day, load
@@ -155,4 +155,20 @@ def _ids(connection: psycopg.Connection[Any], table: str, where: str) -> list[UU
 
 def _tick(recorder: Recorder) -> None:
     connection: Any = recorder
-    Ticker().run_once(connection, DatabaseClock().read(recorder.connection))
+    now = DatabaseClock().read(recorder.connection)
+    work = Ticker()
+    work.run_once(connection, now)
+    ticks = list(CronTick.objects.filter(slot__gt=now - timedelta(hours=1))[:NUMBER])
+    CronTick.objects.filter(pk__in=[tick.pk for tick in ticks]).update(outcome="waiting", job_id=None)
+    told = {
+        "ids": [tick.pk for tick in ticks], "slots": sorted({tick.slot for tick in ticks}),
+        "outcomes": ["late"] * len(ticks), "reasons": [""] * len(ticks), "jobs": [None] * len(ticks),
+    }  # fmt: skip
+    recorder.execute(load("retell_ticks"), told)
+    definition = CronDefinition.objects.order_by("pk")[0]
+    CronDefinition.objects.filter(pk=definition.pk).update(overlap="buffer_all")
+    CronRun.objects.bulk_create(
+        CronRun(tick_id=uuid4(), definition_id=definition.pk, revision=1, slot=now, job_id=job_id)
+        for job_id in _ids(recorder.connection, "queueentry", "true")
+    )
+    work.run_once(connection, now)

@@ -1,6 +1,7 @@
-"""`python -m tests.demo.tied PARENT program …` becomes that Python program, which is asked to stop when PARENT is gone.
+"""`python -m scheduler_project.tied PARENT program …` becomes that Python program, which is asked to stop when PARENT
+is gone.
 
-So a demo that is killed, and can clean up nothing, leaves no process either (Linux).
+So a demo or a benchmark that is killed, and can clean up nothing, leaves no process either (Linux).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def main() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:  # it died before the call
         sys.exit(1)
-    os.execv(sys.executable, [sys.executable, *program])
+    os.execv(sys.executable, [sys.executable, *program])  # noqa: S606  # our own program
 
 
 if __name__ == "__main__":

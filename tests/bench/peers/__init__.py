@@ -1,0 +1,1 @@
+"""`python -m tests.bench.peers`: this project beside other job schedulers, on one server, with the same work."""

@@ -1,0 +1,109 @@
+"""What each guard of a claim prevents that picks what must start at once, or is not due yet: a small check that fails
+without it. See guards_leases_claim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from jobs.leases import Claimer
+from jobs.models import QueueEntry
+from tests.db import test_claim_ahead, test_claim_left
+from tests.db.guards_leases_claim import _sent
+from tests.db.test_claim_fairness import claimer
+from tests.db.test_claim_left import Started, change, due, ids
+from tests.mutating import Mutants
+
+Connection = psycopg.Connection[Any]
+
+
+def what_must_start_at_once_waits(here: Connection) -> None:
+    for why in ({"max_attempts": 1}, {"crashes": 1}):
+        QueueEntry.objects.all().delete()
+        test_claim_left.test_what_must_start_at_once_waits_for_a_free_thread(here, why)
+
+
+def who_is_tied_is_asked_once(here: Connection) -> None:
+    """Also by a worker that has more claims than threads."""
+    for free in (0, -2):
+        change(*due(1), max_attempts=1)
+        assert _sent(here, claimer(here), 9, free) == ["hop", "look", "claim"]
+
+
+def who_was_served_is_not_tied(here: Connection) -> None:
+    jobs = due(9)
+    change(jobs[0], max_attempts=1)
+    mine = Started(here)
+    assert mine.claim(4, 0) == ids(*jobs[1:4])
+    assert mine.claim(4, 0) == ids(*jobs[4:7])
+
+
+def who_ran_dry_is_not_tied(here: Connection) -> None:
+    tied, dry = due(1, tenant="tied"), due(1, tenant="dry")
+    change(*tied, max_attempts=1)
+    mine = Started(here)
+    change(*dry, parked="type")
+    assert mine.claim(9, 0) == []
+    assert mine.claimer._tied == {tied[0].tenant_id}
+
+
+def who_is_free_again_is_no_longer_tied(here: Connection) -> None:
+    change(*due(1), max_attempts=1)
+    mine = Started(here)
+    assert mine.claim(free=0) == []
+    assert mine.claimer.waiting
+    assert len(mine.claim(free=1)) == 1
+    mine.claim(free=1)
+    assert not mine.claimer.waiting
+
+
+def no_mark_passes_now(here: Connection) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        test_claim_ahead.test_what_comes_due_meanwhile_does_not_lie_behind_a_claim_ahead(here, patch)
+
+
+MUTANTS: Mutants = {
+    what_must_start_at_once_waits: [
+        (Claimer.claim, "if free > 0 and self._tied:", "if False:"),
+        (Claimer._take, '"free": free', '"free": 10**6'),
+        (Claimer._read, "(run_at, job_id) if taken else just_before(run_at, job_id)", "(run_at, job_id)"),
+        (Claimer._read, "stuck.add(pair)", "pass"),
+        (Claimer._ran_dry, "if pair not in stuck:", "if True:"),
+        (Claimer._tie, "self._tied.add(share.tenant_id)", "pass"),
+    ],
+    test_claim_left.test_what_need_not_start_at_once_is_taken_past_what_must: [
+        (Claimer._read, "if clean or pair not in stuck:", "if True:"),
+        (Claimer._read, "clean = False", "pass"),
+    ],
+    test_claim_left.test_a_tenant_that_could_give_nothing_does_not_hold_up_the_others: [
+        (Claimer.claim, "if free > 0 and self._tied:", "if self._tied:"),
+        (Claimer._tie, "self.ring.pass_over(share.tenant_id)", "pass"),
+    ],
+    who_is_tied_is_asked_once: [
+        (Claimer._read, "(claims or not free)", "claims"),
+        (Claimer.claim, "max(0, free)", "free"),
+    ],
+    who_was_served_is_not_tied: [
+        (Claimer._read, "{claim.tenant_id for claim in claims}", "set()"),
+        (Claimer._tie, "share.tenant_id not in served and ", ""),
+    ],
+    who_ran_dry_is_not_tied: [(Claimer._tie, " and stuck.intersection(share.pairs)", "")],
+    who_is_free_again_is_no_longer_tied: [
+        (Claimer.claim, "self._tied.clear()", "pass"),
+        (Claimer.waiting.fget, " or self._tied", ""),  # type: ignore[attr-defined]
+    ],
+    test_claim_ahead.test_an_entry_is_claimed_ahead_and_says_when_it_may_start: [
+        (Claimer._take, "self.line.ahead,", "0 * self.line.ahead,"),
+        (Claimer.__init__, "self.ahead = self.line.ahead = ahead", "self.ahead = ahead"),
+    ],
+    test_claim_ahead.test_a_queue_that_became_limited_is_claimed_at_its_time_alone: [
+        (Claimer._learn_queue, "timedelta() if limited else self.ahead", "self.ahead"),
+        (Claimer._learn_queue, "timedelta() if limited else self.ahead", "timedelta()"),
+    ],
+    test_claim_ahead.test_nobody_wakes_for_what_was_claimed_with_what_is_due: [
+        (Claimer.claim, "if self.line.coming:", "if False:")
+    ],
+    no_mark_passes_now: [(Claimer._read, "min(mark, (now, NIL))", "mark")],
+}

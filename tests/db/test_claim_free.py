@@ -1,0 +1,157 @@
+"""Tenants at their limit: when a claimer asks whether they may run again, and from which claim on it counts."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import psycopg
+import pytest
+
+from jobs.leases import claim, settle
+from jobs.leases.claim import BUSY_SHARE, FREE_SECONDS, IDLE_SHARE, Count
+from jobs.models import QueueEntry, Tenant
+from jobs.results import Completed, Settlement
+from tests.db.test_claim_fairness import backlog, by_tenant, claimer
+from tests.statements import Noting
+from tests.unit.looking import TIME
+
+Connection = psycopg.Connection[Any]
+
+
+@pytest.fixture(autouse=True)
+def _time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim, "time", TIME)
+
+
+class Full:
+    """A claimer that knows tenants at their limit of one, and what it has claimed of each."""
+
+    def __init__(self, here: Connection, *slugs: str) -> None:
+        self.here, self.tenant = here, backlog(here, dict.fromkeys(slugs, 3))
+        Tenant.objects.update(max_running=1)
+        self.claimer = claimer(here)
+        self.held = {each.tenant_id: each.held for each in self.claimer.claim(here, 9, 9)}
+        assert self.claim() == {}
+        assert self.claimer.waiting
+
+    def claim(self, seconds: float = 0.0) -> dict[int, int]:
+        """What it claims of whom after so long."""
+        TIME.now += seconds
+        noting = Noting(self.here)
+        claimed = self.claimer.claim(cast(Connection, noting), 9, 9)
+        self.asked = "free" in noting.sent
+        return dict(by_tenant(claimed))
+
+    def end(self, slug: str) -> int:
+        """A job of this tenant ends, as if another process had settled it; returns the tenant."""
+        tenant = self.tenant[slug]
+        settle(self.here, [Settlement(self.held[tenant], Completed(), None)])
+        return tenant
+
+
+def test_who_has_a_free_slot_is_found_within_a_moment(here: Connection) -> None:
+    full = Full(here, "a", "b")
+    tenant = full.end("b")
+    assert full.claim() == {}
+    assert not full.asked
+    assert full.claim(FREE_SECONDS) == {tenant: 1}
+    assert full.asked
+
+
+def test_who_has_none_is_asked_for_again_a_moment_later(here: Connection) -> None:
+    full = Full(here, "a", "b")
+    for seconds, asked in ((FREE_SECONDS, True), (FREE_SECONDS / 2, False), (FREE_SECONDS, True)):
+        assert full.claim(seconds) == {}
+        assert full.asked is asked
+    assert full.claimer.retry_in() == FREE_SECONDS
+
+
+def test_an_own_settle_needs_no_question(here: Connection) -> None:
+    full = Full(here, "a", "b")
+    tenant = full.end("a")
+    full.claimer.settled(tenant)
+    assert full.claimer.waiting
+    assert full.claim() == {tenant: 1}
+    assert not full.asked
+
+
+def test_an_own_settle_of_one_that_is_not_full_is_not_noted(here: Connection) -> None:
+    mine = claimer(here)
+    mine.settled(1)
+    assert not mine.waiting
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+def test_a_limit_that_was_raised_or_lifted_frees(here: Connection, limit: int | None) -> None:
+    full = Full(here, "a")
+    Tenant.objects.update(max_running=limit)
+    assert full.claim(FREE_SECONDS) == {full.tenant["a"]: 1 if limit else 2}
+
+
+def test_a_tenant_whose_row_is_gone_has_no_limit(here: Connection) -> None:
+    full = Full(here, "a")
+    here.execute("DELETE FROM jobs_tenant")
+    assert full.claim(FREE_SECONDS) == {full.tenant["a"]: 2}
+
+
+@pytest.mark.parametrize(("busy", "share"), [(False, IDLE_SHARE), (True, BUSY_SHARE)])
+def test_a_question_that_takes_long_is_asked_seldom(here: Connection, busy: bool, share: int) -> None:
+    full = Full(here, "a")
+    full.claimer._asking = 1.0
+    if busy:
+        backlog(here, {"other": 9})
+        full.claimer.looks.look(here)
+    for seconds, asked in ((share - 0.5, False), (1.0, True)):
+        TIME.now += seconds
+        noting = Noting(here)
+        full.claimer._bring_back(cast(Connection, noting))
+        assert noting.sent == ["free"] * asked
+    assert full.claimer._asking == 0.0
+
+
+def test_a_question_counts_from_the_oldest_lease_known(here: Connection) -> None:
+    """What is older would be dead rows: here it is not, so that the answer tells."""
+    full = Full(here, "a")
+    full.claimer._counts[full.tenant["a"]].oldest = 1 + max(_numbers())
+    full.claimer._bring_back(here)
+    assert len(full.claimer.ring) == 0
+    TIME.now += FREE_SECONDS
+    full.claimer._bring_back(here)
+    assert len(full.claimer.ring) == 1
+
+
+@pytest.mark.parametrize("kind", ["tenant", "queue"])
+def test_a_claim_counts_from_the_oldest_lease_known(here: Connection, kind: str) -> None:
+    tenant = backlog(here, {"a": 5})["a"]
+    mine = claimer(here)
+    _limit(kind, 1)
+    while not mine.claim(here, 1, 1):
+        pass
+    count = mine._counts[tenant] if kind == "tenant" else mine._queue_count
+    assert count
+    assert mine.claim(here, 1, 1) == []
+    count.oldest = 1 + max(_numbers())
+    mine.settled(tenant)
+    assert len(mine.claim(here, 1, 1)) == 1
+
+
+def test_what_was_learnt_of_a_limit_is_trusted_when_it_is_proven() -> None:
+    """Who has just become limited may have claims in flight that took no lock."""
+    count = Count(look=3)
+    assert count.oldest == 0
+    for proven, oldest in ((2, 0), (3, 0), (4, 50), (3, 0)):
+        count.told(50, proven)
+        assert count.oldest == oldest
+
+
+def _limit(kind: str, most: int) -> None:
+    from jobs.models import Queue
+
+    if kind == "tenant":
+        Tenant.objects.update(max_running=most)
+    else:
+        Queue.objects.create(name="test.noop", max_running=most)
+
+
+def _numbers() -> list[int]:
+    return [entry.claim_no or 0 for entry in QueueEntry.objects.filter(lease_token__isnull=False)]
