@@ -10,7 +10,7 @@ from jobs.cron import zone
 from jobs.cron.recurrence import utc
 from jobs.errors import CronError, describe
 from jobs.ids import IdRun
-from jobs.newjob import NewJob, prepare
+from jobs.newjob import Frame, NewJob, prepare
 
 if TYPE_CHECKING:
     from jobs.models import CronDefinition
@@ -43,7 +43,7 @@ def check_job(definition: CronDefinition) -> None:
         priority=definition.priority,
         max_attempts=definition.max_attempts,
     )
-    prepare(new, clock.now(definition._state.db or "default"), IdRun())
+    prepare(new, Frame(clock.now(definition._state.db or "default")), IdRun())
 
 
 def _check_window(definition: CronDefinition) -> None:

@@ -21,6 +21,7 @@ import django
 from django.core.management import call_command
 
 from scheduler_project import embedded, env
+from scheduler_project.scratch import new_name, scratch, with_database
 
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo", "Australia/Sydney", "America/Sao_Paulo"]
 PASSES = 30
@@ -42,10 +43,7 @@ def main() -> int:
     asked = parser.parse_args()
     server = os.environ.get("DATABASE_URL", "").strip() or embedded.ensure()
     os.environ["DATABASE_URL"] = server
-    from tests.demo.database import new_name, scratch
-    from tests.demo.environment import with_database
-
-    home, name = env.database("DATABASE_URL")["NAME"], new_name()
+    home, name = env.database("DATABASE_URL")["NAME"], new_name("punctual_expand_")
     os.environ.update(
         DATABASE_URL=with_database(server, name),
         DJANGO_SETTINGS_MODULE="scheduler_project.settings",
@@ -55,7 +53,7 @@ def main() -> int:
         LOG_LEVEL="ERROR",
     )
     django.setup()
-    with scratch(name, home, sweep=False):
+    with scratch(name, home, sweep=None):
         call_command("migrate", verbosity=0)
         call_command("managepartitions", "ensure", verbosity=0, stdout=sys.stderr)
         report: dict[str, Any] = {

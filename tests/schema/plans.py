@@ -155,6 +155,7 @@ def _ids(connection: psycopg.Connection[Any], table: str, where: str) -> list[UU
 
 def _tick(recorder: Recorder) -> None:
     connection: Any = recorder
+    recorder.generic = False  # a dispatcher's session is an ordinary one
     now = DatabaseClock().read(recorder.connection)
     work = Ticker()
     work.run_once(connection, now)
