@@ -67,7 +67,7 @@ class Context:
     @property
     def slot(self) -> datetime | None:
         """The slot of the cron definition that this job stands for, asked of the database; None for other jobs. Of a
-        backfill, and of a late run, it lies before `due_at`."""
+        backfill, and of a delayed run, it lies before `due_at`. An async handler asks in a thread (sync_to_async)."""
         manager: Any = apps.get_model("jobs", "Job").objects
         slot: datetime | None = manager.values_list("slot", flat=True).get(pk=self.job_id)
         return slot
