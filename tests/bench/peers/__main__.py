@@ -16,6 +16,7 @@ from jobs.errors import SchedulerError
 from scheduler_project.children import STOPPING
 from tests.bench.peers import install, server
 from tests.bench.peers.catalogue import PEERS
+from tests.bench.peers.machine import sentence
 from tests.bench.peers.peer import Home, PeerFailed
 from tests.bench.peers.session import Session
 from tests.bench.peers.tables import tables
@@ -41,8 +42,12 @@ def main() -> int:
 
 def _compare(options: argparse.Namespace) -> int:
     session = Session(server.enter(), options.peers, options.workloads, options.jobs, options.repeat, _say)
+    named = sentence(session.machine(), options.repeat)
     session.run()
+    print(f"{named}\n")
     print("\n".join(tables(session.found, options.workloads, options.peers, options.jobs)))
+    if session.changed:
+        _say("peers: the code of this project changed between its runs; run it again while nobody edits it")
     if options.json:
         options.json.write_text(json.dumps(session.as_json(), indent=2) + "\n")
     return 1 if session.failed else 0
@@ -69,8 +74,10 @@ def _require(names: Sequence[str], *, install_missing: bool) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.peers", description=__doc__)
-    parser.add_argument("--peers", type=_names(PEERS), default=list(PEERS), help="default: all")
-    parser.add_argument("--workloads", type=_names(WORKLOADS), default=list(WORKLOADS), help="default: all")
+    for name, known in (("--peers", PEERS), ("--workloads", WORKLOADS)):
+        parser.add_argument(
+            name, type=_names(known), default=list(known), metavar="A,B", help=f"default: {','.join(known)}"
+        )
     parser.add_argument("--jobs", type=int, default=20_000, help="of burst and schedule (default: 20,000)")
     parser.add_argument("--repeat", type=int, default=3, help="rounds; figures are medians (default: 3)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all of it there too")
@@ -78,6 +85,8 @@ def _arguments() -> argparse.Namespace:
     options = parser.parse_args()
     if options.jobs < 100 or options.repeat < 1:
         parser.error("at least 100 jobs and one round")
+    if options.json and not options.json.parent.is_dir():
+        parser.error(f"--json: there is no folder {options.json.parent}")
     return options
 
 

@@ -1,4 +1,4 @@
-"""The peers with the best settings that were found for each."""
+"""The peers, each with settings for throughput and others for precision; the README says where they come from."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ _ALL = [
         name="pgqueuer",
         title="pgqueuer",
         home=Home.PYTHON,
-        burst=Setting(processes=1, options={"batch": 200, "wait": 1.0}),
+        burst=Setting(processes=2, options={"batch": 200, "wait": 1.0}),
         precision=Setting(processes=1, options={"batch": 10, "wait": 1.0}),
         unfinished="SELECT EXISTS (SELECT FROM pgqueuer)",
         pace=5000,
+        analyze=True,
     ),
     Peer(
         name="graphile",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,11 @@ class Comparison:
             for name in runs[0]
         }
 
+    def spread(self, workload: str, peer: str, figure: str) -> tuple[float, float] | None:
+        """Least and most of the rounds; None when there was one at most."""
+        values = [run[figure] for run in self.samples.get((workload, peer), [])]
+        return (min(values), max(values)) if len(values) > 1 else None
+
     def ratio(self, workload: str, peer: str, figure: str) -> float | None:
         """Ours to theirs."""
         ours, theirs = (self.medians(workload, name).get(figure) for name in (OURS, peer))
@@ -75,9 +80,12 @@ class Comparison:
         }
         return min(found, key=found.__getitem__, default=None)
 
-    def aims(self) -> list[Aim]:
+    def aims(self, workloads: Collection[str]) -> list[Aim]:
+        """Of these workloads."""
         found = []
         for workload, figure, against, bound in _AIMS:
+            if workload not in workloads:
+                continue
             peer = self.best(workload, figure) if against == BEST else against
             made = self.ratio(workload, peer, figure) if peer else None
             reach = at_most(bound, made) if figure.startswith("lateness") else at_least(bound, made)

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 FOLDER = ROOT / ".data" / "peers"
 NODE_FOLDER = FOLDER / "node"
 NODE_FILES = ("package.json", "package-lock.json")
-OLDEST_NODE = 22
+OLDEST_NODE = (22, 18)
 """What graphile-worker and pg-boss need."""
 _DONE = "installed"
 """The file in an environment that says what is in it."""
@@ -44,9 +44,10 @@ def node() -> Path:
     shipped = sorted(NODE_FOLDER.glob("node_modules/node-*/bin/node"))
     found = shipped[0] if shipped else Path(shutil.which("node") or "")
     said = _say([found, "--version"]) if found.name else ""
-    version = re.match(r"v(\d+)\.", said)
-    if version is None or int(version[1]) < OLDEST_NODE:
-        raise PeerFailed(f"Node {OLDEST_NODE} or newer is needed, and this machine has {said or 'none'}")
+    version = re.match(r"v(\d+)\.(\d+)", said)
+    if version is None or (int(version[1]), int(version[2])) < OLDEST_NODE:
+        oldest = ".".join(map(str, OLDEST_NODE))
+        raise PeerFailed(f"Node {oldest} or newer is needed, and this machine has {said or 'none'}")
     return found
 
 

@@ -46,7 +46,7 @@ class Peer:
     pace: int
     """Jobs a second that it schedules in bulk even on a slow machine."""
     analyze: bool = False
-    """Between scheduling and T: its plans need fresh statistics."""
+    """Between scheduling and T: without fresh statistics its plans may be bad ones."""
     on_redis: bool = False
     """Instead of PostgreSQL."""
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import psycopg
+
 from jobs.errors import SchedulerError
 from tests.bench.peers import install
 from tests.bench.peers.catalogue import OURS, PEERS
 from tests.bench.peers.comparison import RATIOS, Comparison
+from tests.bench.peers.machine import code, describe
 from tests.bench.peers.server import Server
 from tests.bench.peers.stage import stage
 from tests.bench.peers.workloads import WORKLOADS
@@ -38,11 +39,14 @@ class Session:
                     self._run(number, workload, peer)
 
     def _run(self, number: int, workload: str, name: str) -> None:
-        peer, said = PEERS[name], {"round": number + 1, "workload": workload, "peer": name}
+        peer = PEERS[name]
+        said = {"round": number + 1, "workload": workload, "peer": name}
+        if name == OURS:
+            said["code"] = code()
         try:
             with stage(self.server, peer) as ready:
                 figures = WORKLOADS[workload](ready, peer.count(self.jobs), random.Random(number))
-        except SchedulerError as error:
+        except (SchedulerError, psycopg.Error) as error:
             self.runs.append({**said, "failed": str(error)})
             self.say(f"{number + 1}/{self.repeat} {workload} {name} FAILED: {error}")
             return
@@ -55,15 +59,19 @@ class Session:
     def failed(self) -> bool:
         return any("failed" in run for run in self.runs)
 
+    @property
+    def changed(self) -> bool:
+        """Whether our own code was edited between its runs: then its figures are of no version of it."""
+        return len({run["code"] for run in self.runs if "code" in run}) > 1
+
+    def machine(self) -> dict[str, Any]:
+        return describe(self.server, [PEERS[name] for name in self.peers])
+
     def as_json(self) -> dict[str, Any]:
         pairs = [(workload, peer) for workload in self.workloads for peer in self.peers]
-        aims = self.found.aims()
+        aims = self.found.aims(self.workloads)
         return {
-            "machine": {
-                "cores": os.cpu_count(),
-                "python": platform.python_version(),
-                "server": self.server.settings(),
-            },
+            "machine": self.machine(),
             "parameters": {"jobs": self.jobs, "repeat": self.repeat, "payload_bytes": 100},
             "peers": {name: self._peer(name) for name in self.peers},
             "medians": {f"{workload} {peer}": self.found.medians(workload, peer) for workload, peer in pairs},
@@ -75,6 +83,7 @@ class Session:
                 if peer != OURS
             },
             "aims": [aim.as_json() for aim in aims],
+            "changed": self.changed,
             "met": all(aim.reach.met for aim in aims),
             "runs": self.runs,
         }

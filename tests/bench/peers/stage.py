@@ -28,7 +28,8 @@ IDLE = 1.5
 STARTING = 60.0
 PATIENCE = 5.0
 LOOK = 0.005
-SCHEDULING = 600.0
+LONGEST = 300.0
+"""Seconds that preparing or scheduling may take."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,12 @@ class Stage:
 
     def _adapter(self, verb: str, order: str = "") -> str:
         command = programs.adapter(self.peer, verb, {})
-        done = subprocess.run(
-            command, input=order, capture_output=True, text=True, env=self.env, cwd=ROOT, timeout=SCHEDULING
-        )
+        try:
+            done = subprocess.run(
+                command, input=order, capture_output=True, text=True, env=self.env, cwd=ROOT, timeout=LONGEST
+            )
+        except subprocess.TimeoutExpired as error:
+            raise PeerFailed(f"{verb} had not ended after {LONGEST:.0f} s") from error
         if done.returncode:
             raise PeerFailed(f"{verb} ended with exit code {done.returncode}:\n{done.stderr.strip()[-1500:]}")
         return done.stdout

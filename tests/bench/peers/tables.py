@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tests.bench.peers import install
 from tests.bench.peers.catalogue import OURS, PEERS
@@ -19,7 +19,7 @@ TITLES = {
 }
 
 
-def tables(found: Comparison, workloads: Iterable[str], peers: Sequence[str], jobs: int) -> Iterator[str]:
+def tables(found: Comparison, workloads: Sequence[str], peers: Sequence[str], jobs: int) -> Iterator[str]:
     for workload in workloads:
         yield from _table(found, workload, peers, jobs)
     rows = [
@@ -31,7 +31,7 @@ def tables(found: Comparison, workloads: Iterable[str], peers: Sequence[str], jo
             str(aim.reach),
             _met(aim.reach.ratio, aim.reach.met),
         ]
-        for aim in found.aims()
+        for aim in found.aims(workloads)
     ]
     yield from _markdown(["workload", "figure", "against", "ours / theirs", "reach", "met"], rows)
 
@@ -54,6 +54,8 @@ def _table(found: Comparison, workload: str, peers: Sequence[str], jobs: int) ->
         for name in figures:
             row.append(_shown(medians.get(name)))
             if name in RATIOS[workload]:
+                if spread := found.spread(workload, peer, name):
+                    row[-1] += f" ({_shown(spread[0])} to {_shown(spread[1])})"
                 row.append("" if peer == OURS else _shown(found.ratio(workload, peer, name)))
         rows.append(row)
     yield from _markdown(head, rows)

@@ -39,7 +39,7 @@ from tests.bench.peers.adapters.order import Order, when  # noqa: E402
 from tests.bench.peers.adapters.record import record  # noqa: E402
 
 
-@task()
+@task()  # type: ignore[untyped-decorator]
 def record_task(number: int, due: float, text: str) -> None:
     """It is found by its name in this module."""
     record(number, due, text)

@@ -22,7 +22,8 @@ LIMIT = 90.0
 def run(stage: Stage, jobs: int, random: Random) -> dict[str, float]:
     peer = stage.peer
     with stage.workers(peer.burst) as crew:
-        due = round(time.time() + LEAD + jobs / peer.pace, 3)
+        # At a random point of the peer's polling.
+        due = round(time.time() + LEAD + jobs / peer.pace + random.random(), 3)
         scheduled = stage.schedule([due] * jobs, bulk=True)
         if scheduled.ended > due - QUIET:
             raise PeerFailed(
