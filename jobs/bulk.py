@@ -40,16 +40,17 @@ _NULL = struct.pack(">i", -1)
 
 def insert_many(cursor: Any, rows: Sequence[Row], until: datetime) -> None:
     """Insert jobs; those due up to `until` (now + look-ahead) go straight into their queues. In the
-    transaction of the cursor. An entry's `run_at` is at least the time at which the insert began."""
+    transaction of the cursor. An entry's `run_at` is at least the time at which its insert began. The clock is read after
+    the first write: a look that does not see this transaction among those that write must not be younger."""
     if not rows:
         return
-    cursor.execute("SELECT clock_timestamp()")
-    (begun,) = cursor.fetchone()
     _copy(cursor, _JOB, rows, _job())
     later = [row for row in rows if row.due_at > until]
     if later:
         _copy(cursor, _TIMER, later, _timer())
     if len(later) < len(rows):
+        cursor.execute("SELECT clock_timestamp()")
+        (begun,) = cursor.fetchone()
         _copy(cursor, _ENTRY, [row for row in rows if row.due_at <= until], _entry(microseconds(begun)))
 
 
