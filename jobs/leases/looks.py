@@ -111,7 +111,7 @@ class Looks:
         """Counts looks: what was learnt at one is proven when `proven` has passed it."""
         self.proven = -1
         self._now: datetime | None = None
-        self._xmin = self._xmax = 0
+        self._xmin = self._next_xid = 0
         self._next = self._wide_at = self._sweep_at = self._hop_at = float("-inf")
         self._since: datetime | None = None
         self._pending: tuple[int, datetime, int] | None = None
@@ -163,7 +163,7 @@ class Looks:
         if self._pending is None:
             self._since = self._now
             self._restart_proof()
-            self._copied_at = self._xmax
+            self._copied_at = self._next_xid
         self._narrow_or_wide(connection, True)  # what is coming
 
     def _narrow_or_wide(self, connection: Connection, wide: bool) -> None:
@@ -181,16 +181,16 @@ class Looks:
             heapify(line.coming)
 
     def _prove(self) -> None:
-        """Once a snapshot's xmin has passed an earlier one's xmax, all that wrote then has ended."""
+        """Once the oldest transaction that writes was not begun yet at an earlier look, all that wrote then has ended."""
         assert self._pending is not None  # noqa: S101
-        xmax, moment, number = self._pending
-        if self._xmin >= xmax:
+        next_xid, moment, number = self._pending
+        if self._xmin >= next_xid:
             self._since, self.proven = moment, number
             self._restart_proof()
 
     def _restart_proof(self) -> None:
         assert self._now is not None  # noqa: S101
-        self._pending = (self._xmax, self._now, self.number)
+        self._pending = (self._next_xid, self._now, self.number)
 
     def _sweep(self, connection: Connection) -> None:
         begun = time.monotonic()
@@ -218,7 +218,7 @@ class Looks:
             self._started = True
             for line in self.lines.values():
                 line.copied = line.ring.prove(line.copied)
-            self._copied_at = self._xmax
+            self._copied_at = self._next_xid
         self._sweep_at = begun + max(SWEEP, SHARE * (time.monotonic() - begun))
 
     def _see_all(self, connection: Connection) -> None:
@@ -229,7 +229,7 @@ class Looks:
             load(statement), values, binary=True, prepare=statement == "look"
         ).fetchall()
         if rows:
-            moment, self._now, self._xmin, self._xmax = rows[-1][:4]
+            moment, self._now, self._xmin, self._next_xid = rows[-1][:4]
             self.clock.observe(moment)
         for _, now, _, _, queue, tenant, priority, run_at, job_id, flag, weight, limited in rows:
             if run_at is None:

@@ -116,6 +116,9 @@ CROSS JOIN room
 LEFT JOIN fit ON fit.ord = tenants.ord
 LEFT JOIN claimed ON claimed.job_id = fit.job_id
 LEFT JOIN LATERAL (
-    SELECT payload::text FROM {job} WHERE due_at = claimed.due_at AND id = claimed.job_id LIMIT 1
+    SELECT payload::text FROM {job}
+    WHERE due_at = claimed.due_at AND id >= claimed.job_id AND id <= claimed.job_id
+    ORDER BY id
+    LIMIT 1
 ) job ON true
 ORDER BY tenants.ord, fit.pair, fit.run_at, fit.job_id

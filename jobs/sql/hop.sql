@@ -7,7 +7,8 @@ SELECT snapshot.*, queue.name, found.tenant_id, found.priority, found.run_at, fo
 FROM (
     SELECT clock_timestamp() AS moment, now() AS now,
         pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin,
-        pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax
+        pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+            + greatest(0, age(pg_snapshot_xmax(pg_current_snapshot())::xid)) AS next_xid
 ) snapshot
 CROSS JOIN unnest(%(queues)s::text[]) queue(name)
 LEFT JOIN LATERAL (

@@ -2,14 +2,17 @@
 -- the next entries that will; the flag says of the former that a type is unknown, of the latter that they must start at
 -- once. Rides on jobs_queueentry_next; never reads what was due before `since`, so each entry is
 -- read about once. A row without a tenant says only when it is. Locks nothing.
--- The snapshot is for the proof: once a later xmin has passed this xmax, all that wrote when this look was made has
--- ended. It counts transactions that write: a reader that pins the horizon does not hold it up.
+-- The snapshot is for the proof: once a later xmin has reached this next_xid, all that wrote when this look was made has
+-- ended. It counts transactions that write: a reader that pins the horizon does not hold it up. The snapshot's own xmax
+-- would not do: it follows the last that has ended, and who was open may lie beyond it. age() tells how far the next one
+-- to be given out is from there.
 SELECT snapshot.*, queue.name, found.tenant_id, found.priority, found.run_at, NULL::uuid, found.flag,
     coalesce(tenant.weight, 1), tenant.max_running IS NOT NULL
 FROM (
     SELECT clock_timestamp() AS moment, now() AS now,
         pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin,
-        pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax
+        pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+            + greatest(0, age(pg_snapshot_xmax(pg_current_snapshot())::xid)) AS next_xid
 ) snapshot
 CROSS JOIN unnest(%(queues)s::text[]) queue(name)
 LEFT JOIN LATERAL (

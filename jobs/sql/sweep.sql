@@ -5,7 +5,8 @@ SELECT snapshot.*, pair.queue, pair.tenant_id, pair.priority, head.run_at, head.
 FROM (
     SELECT clock_timestamp() AS moment, now() AS now,
         pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin,
-        pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xmax
+        pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+            + greatest(0, age(pg_snapshot_xmax(pg_current_snapshot())::xid)) AS next_xid
 ) snapshot
 LEFT JOIN unnest(
     %(pair_queues)s::text[], %(tenants)s::bigint[], %(priorities)s::bigint[], %(run_ats)s::timestamptz[], %(job_ids)s::uuid[]

@@ -84,6 +84,27 @@ def test_an_entry_that_is_committed_late_is_claimed_after_a_wide_look(connection
     assert_sound()
 
 
+def test_on_an_idle_server_too_a_proof_waits_for_who_is_open(connection: Connection) -> None:
+    """Its number is the last that was given out: none that is younger has ended."""
+    mine = Claimer("test.noop", process(connection), registry.names()).looks
+    with open_transaction() as other:
+        other.execute("SELECT pg_current_xact_id()")
+        mine.look(connection)
+        start = mine._since
+        for _ in range(4):
+            TIME.now += SWEEP
+            mine.look(connection)
+            assert (mine._since, mine.proven, mine._started) == (start, -1, False)
+
+    def proven() -> bool:
+        TIME.now += SWEEP
+        mine.look(connection)
+        return mine.proven > 1 and mine._started
+
+    wait_until(proven)
+    assert mine._since != start
+
+
 def backdate_here(seconds: float, job: Job) -> None:
     """In the transaction of Django's connection."""
     with connections["default"].cursor() as cursor:

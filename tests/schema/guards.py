@@ -71,9 +71,13 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("LIMIT tenants.allowed", guards_claim.a_share_is_a_share),
         ("        LIMIT tenants.allowed\n    ) entry", guards_claim.a_share_is_one_of_all_priorities),
         ("[tenants.first:tenants.last]", guards_claim.each_tenant_is_probed_for_its_own_pairs),
-        (" AND id = claimed.job_id", guards_claim.each_job_brings_its_own_payload),
+        (" AND id >= claimed.job_id", guards_claim.each_job_brings_its_own_payload),
+        (" AND id <= claimed.job_id", guards_claim.what_has_no_row_brings_no_payload),
     ],
-    "payloads": [(" AND id = claimed.id", guards_claim.each_job_brings_its_own_payload)],
+    "payloads": [
+        (" AND id >= claimed.id", guards_claim.each_job_brings_its_own_payload),
+        (" AND id <= claimed.id", guards_claim.what_has_no_row_brings_no_payload),
+    ],
     "lock_tenants": [
         ("id = ANY(%(limited)s::bigint[]) AND ", guards_claim.a_claim_locks_the_limited_alone),
         (" AND max_running IS NOT NULL", guards_claim.a_claim_locks_the_limited_alone),

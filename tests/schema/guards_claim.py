@@ -209,6 +209,17 @@ def each_job_brings_its_own_payload(here: Connection) -> None:
         }
 
 
+def what_has_no_row_brings_no_payload(here: Connection) -> None:
+    """Though others are due at the same time."""
+    due_at = DatabaseClock().read(here)
+    jobs = sorted(schedule(due_at=due_at).id for _ in range(3))
+    here.execute("DELETE FROM jobs_job WHERE id = %s", [jobs[0]])
+    come_due(here)
+    taken = {each.held.job_id: each for each in _claimer(here).claim(here, 9, 9)}
+    assert taken[jobs[0]].payload is None
+    assert fetch(here, [taken[jobs[0]]]) == ([], [taken[jobs[0]]])
+
+
 def a_claim_locks_the_limited_alone(here: Connection) -> None:
     limited, free = schedule(tenant="limited").tenant_id, schedule(tenant="free").tenant_id
     come_due(here)

@@ -34,7 +34,7 @@ BACK, AHEAD, TENANTS = 17, 17, 20
 ENTRIES, TIMERS, OUTCOMES, KEYS, DEFINITIONS = 5_000, 5_000, 10_000, 2_000, 1_000
 
 Plans = dict[str, list[Seen]]
-STATISTICS = ["analysed", "empty", "analysed, generic", "empty, generic"]
+STATISTICS = [f"{kind}{how}" for kind in ("analysed", "empty", "uncommitted") for how in ("", ", generic")]
 STATEMENTS: dict[str, tuple[str, float, int]] = {
     # statement: the index it rides on, most rows read per row asked for, written or returned, most leaves of one table
     "schedule_timer": ("", 0, 1),
@@ -76,10 +76,13 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
     "unfinished": ("jobs_(timer__.*|queueentry)_pkey", 4, 3),
     "retell_ticks": ("", 4, 2),
     "ticks": ("", 0, 0),
-    "advance_definitions": ("", 1, 0),
+    "advance_definitions": ("", DEFINITIONS / 50, 0),
 }
 ONE_PASS = {"put_back", "cancel_entries", "reschedule_entries"}
 """A hundred of five thousand entries by id or place: one pass over so small a queue may be cheaper."""
+
+ELSEWHERE = {"take_over_keys"}
+"""By another index when all look alike: it reads what has expired and was not cleaned up yet."""
 
 PASSES_IN_15 = {"cancel_timers", "reschedule_timers", "retry"}
 """Lists of ids and of due times: before 17 such an index scan costs the product of both, and more than a small leaf."""
@@ -101,9 +104,18 @@ def filled(own_database: str) -> dict[str, Plans]:
                 connection.execute(f'ANALYZE "{name}"')
         _fill(connection)
         plans = {"empty": _plans(), "empty, generic": _plans(generic=True)}
+        connection.execute(_UNCOMMITTED)
+        plans |= {"uncommitted": _plans(), "uncommitted, generic": _plans(generic=True)}
         connection.execute("ANALYZE")
         plans |= {"analysed": _plans(), "analysed, generic": _plans(generic=True)}
     return plans
+
+
+_UNCOMMITTED = """
+    UPDATE pg_class SET relpages = pg_relation_size(oid) / current_setting('block_size')::int, reltuples = 0
+    WHERE relkind IN ('r', 'i') AND relname LIKE 'jobs_%'
+"""
+"""As ANALYZE leaves it that comes while a burst is inserted: many pages, and not one row that counts."""
 
 
 def _fill(connection: Connection) -> None:
@@ -177,10 +189,14 @@ def test_a_statement_reads_what_it_needs(filled: dict[str, Plans], statistics: s
         assert seen.blocks <= 400 + 60 * max(seen.rows, seen.read), seen
 
 
-@pytest.mark.parametrize("statistics", ["analysed", "analysed, generic", "empty, generic"])
+@pytest.mark.parametrize(
+    "statistics", ["analysed", "analysed, generic", "empty, generic", "uncommitted, generic"]
+)
 @pytest.mark.parametrize("name", [name for name, (index, _, _) in STATEMENTS.items() if index])
 def test_a_statement_rides_on_its_index(filled: dict[str, Plans], statistics: str, name: str) -> None:
     if name in PASSES_IN_15 and _server_version() < 170_000:
+        return
+    if name in ELSEWHERE and statistics.startswith("uncommitted"):
         return
     index = re.compile(STATEMENTS[name][0])
     seen = filled[statistics][name]

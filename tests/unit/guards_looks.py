@@ -67,13 +67,13 @@ MUTANTS: Mutants = {
     ],
     proofs.test_wide_looks_reach_back_to_the_start_while_who_was_open_then_is_open: [
         (Looks._narrow_or_wide, SINCE, "self._now - BACK"),
-        (Looks._prove, "self._xmin >= xmax", "self._xmin < xmax"),
-        (Looks._prove, "self._xmin >= xmax", "True"),
-        (Looks._restart_proof, "(self._xmax, ", "(self._xmin, "),
+        (Looks._prove, "self._xmin >= next_xid", "self._xmin < next_xid"),
+        (Looks._prove, "self._xmin >= next_xid", "True"),
+        (Looks._restart_proof, "(self._next_xid, ", "(self._xmin, "),
     ],
     proofs.test_wide_looks_reach_back_to_the_last_moment_after_which_all_has_ended: [
         (Looks.look, "self._prove()", "pass"),
-        (Looks._prove, "self._xmin >= xmax", "self._xmin > xmax"),
+        (Looks._prove, "self._xmin >= next_xid", "self._xmin > next_xid"),
         (Looks._prove, "= moment, number", "= self._now, number"),
         (Looks._prove, "self._restart_proof()", "pass"),
         (Looks._restart_proof, "self._now, self.number)", "self._since, self.number)"),
@@ -88,7 +88,7 @@ MUTANTS: Mutants = {
         (Looks._sweep, "if not self._started:", "if False:"),
         (Looks._sweep, "self._xmin >= self._copied_at", "True"),
         (Looks._sweep, "self._started = True", "pass"),
-        (Looks._hop, "self._copied_at = self._xmax", "pass"),
+        (Looks._hop, "self._copied_at = self._next_xid", "pass"),
     ],
     proofs.test_a_sweep_probes_what_was_touched_from_its_floor: [
         (Looks.look, "if begun >= self._sweep_at:", "if False:"),
@@ -105,8 +105,8 @@ MUTANTS: Mutants = {
         (Looks._sweep, "line.copied = line.ring.prove(line.copied)", "line.ring.prove(line.copied)"),
     ],
     proofs.test_what_is_touched_after_a_sweep_waits_for_the_proof_after_next: [
-        (Looks._sweep, "self._copied_at = self._xmax", "pass"),
-        (Looks._sweep, "self._copied_at = self._xmax", "self._copied_at = self._xmin"),
+        (Looks._sweep, "self._copied_at = self._next_xid", "pass"),
+        (Looks._sweep, "self._copied_at = self._next_xid", "self._copied_at = self._xmin"),
     ],
     # what is taken in
     looks.test_a_process_for_suspects_looks_for_them_alone: [
@@ -149,7 +149,7 @@ MUTANTS: Mutants = {
     ],
     ahead.test_many_at_one_moment_are_a_crowd: [
         (Line.crowd.fget, "self.more and ", ""),  # type: ignore[attr-defined]
-        (Line.crowd.fget, " < CROWD", " < 1000 * CROWD"),  # type: ignore[attr-defined]
+        (Line.crowd.fget, " < CROWD", " < 10**6 * CROWD"),  # type: ignore[attr-defined]
         (Line.crowd.fget, "bool(self.coming) and ", ""),  # type: ignore[attr-defined]
         (Looks._narrow_or_wide, "line.coming[-1][4]", "line.coming[0][4]"),
     ],

@@ -31,11 +31,11 @@ TIME = Time()
 
 
 class Server:
-    """`xmax`: the next transaction's number; `xmin`: of the oldest one that is open, which is all that is open."""
+    """`next_xid`: the next transaction's number; `xmin`: that of the oldest one that is open, or the same."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.xmin = self.xmax = 100
+        self.xmin = self.next_xid = 100
         self.takes = 0.0
         self.answers: dict[str, list[tuple[Any, ...]]] = {}
         self.sent: list[tuple[str, dict[str, Any]]] = []
@@ -74,7 +74,7 @@ class Server:
         assert name
         self.sent.append((name, values))
         self._rows = [
-            (self.clock, self.clock, self.xmin, self.xmax, *row)
+            (self.clock, self.clock, self.xmin, self.next_xid, *row)
             for row in self.answers.get(name) or [("q", *[None] * 7)]
         ]
         self.passes(self.takes)

@@ -23,20 +23,20 @@ def since(server: Server) -> float:
 
 def test_wide_looks_reach_back_to_the_start_while_who_was_open_then_is_open() -> None:
     server = Server()
-    server.xmin = server.xmax - 1
+    server.xmin = server.next_xid - 1
     looks = looks_of(server)
     for _ in range(5):
-        server.xmax += 10
+        server.next_xid += 10
         look_after(looks, server, WIDE)
         assert since(server) == 0
 
 
 def test_wide_looks_reach_back_to_the_last_moment_after_which_all_has_ended() -> None:
     server = Server()
-    server.xmin = server.xmax - 1
+    server.xmin = server.next_xid - 1
     looks = looks_of(server)
     look_after(looks, server, WIDE)  # at 1: 99 is open
-    server.xmin, server.xmax = 100, 105
+    server.xmin, server.next_xid = 100, 105
     look_after(
         looks, server, WIDE
     )  # at 2: all that was open at 0 has ended; since then 100 to 104 have begun
@@ -57,7 +57,7 @@ def test_a_proof_waits_for_those_that_were_open_when_it_began_alone() -> None:
     """A new long transaction does not hold up the proof that began before it."""
     server = Server()
     looks = looks_of(server)
-    server.xmax = 200  # 100 is open from now on
+    server.next_xid = 200  # 100 is open from now on
     look_after(looks, server, WIDE)
     look_after(looks, server, WIDE)
     assert since(server) == 0
@@ -67,11 +67,11 @@ def test_a_proof_waits_for_those_that_were_open_when_it_began_alone() -> None:
 
 def test_a_later_hop_proves_nothing() -> None:
     server = Server()
-    server.xmin = server.xmax - 1
+    server.xmin = server.next_xid - 1
     looks = looks_of(server)
     assert look_after(looks, server, HOP) == ["hop", "look"]
     assert since(server) == 0
-    server.xmin, server.xmax = 100, 110
+    server.xmin, server.next_xid = 100, 110
     look_after(looks, server, WIDE)
     look_after(looks, server, WIDE)
     assert since(server) == 0, "proven was the moment of the start"
@@ -89,7 +89,7 @@ def test_what_was_learnt_before_a_look_is_proven_with_it() -> None:
 
 def test_a_start_is_hopped_again_until_all_that_was_open_then_has_ended() -> None:
     server = Server()
-    server.xmin = server.xmax - 1
+    server.xmin = server.next_xid - 1
     looks = looks_of(server)
     server.finds("hop", -100, 7)  # committed late, by a transaction that was open for long
     assert look_after(looks, server, SWEEP) == ["look", "hop"]
@@ -139,7 +139,7 @@ def test_a_sweep_takes_a_mark_back_to_what_was_left_behind_it() -> None:
 def test_what_was_touched_is_swept_until_all_that_was_open_then_has_ended() -> None:
     """The sweep that proves it is the last: by then the marks of the sweep before are its floors."""
     server, looks = swept()
-    server.xmin, server.xmax = 99, 110
+    server.xmin, server.next_xid = 99, 110
     for _ in range(3):
         assert look_after(looks, server, SWEEP) == ["look", "sweep"]
         assert ring_of(looks).floors == {PAIR: mark(-100, 6)}
@@ -153,7 +153,7 @@ def test_what_was_touched_is_swept_until_all_that_was_open_then_has_ended() -> N
 def test_what_is_touched_after_a_sweep_waits_for_the_proof_after_next() -> None:
     server, looks = swept()
     ring = ring_of(looks)
-    server.xmax = 110
+    server.next_xid = 110
     ready(ring)
     ring.advance(PAIR, mark(-20))
     look_after(looks, server, SWEEP)  # proves -50, and copies -20
