@@ -31,19 +31,22 @@ class Processes:
 
 
 def find(name: str) -> Processes:
-    postmaster, children = None, []
-    for pid, program, command in _commands():
+    parents: dict[int, int] = {}
+    children = []
+    for pid, parent, program, command in _commands():
         if name not in command:
             continue
         if command.startswith("postgres: "):
             children.append(pid)
         elif Path(program).name == "postgres":
-            postmaster = pid
-    return Processes(postmaster, children)
+            parents[pid] = parent
+    # A child looks like the postmaster until it has set its title.
+    new = [pid for pid, parent in parents.items() if parent in parents]
+    return Processes(next((pid for pid in parents if pid not in new), None), children + new)
 
 
-def _commands() -> Iterator[tuple[int, str, str]]:
-    """(pid, program, command line) of what runs; a zombie has none."""
+def _commands() -> Iterator[tuple[int, int, str, str]]:
+    """(pid, parent's pid, program, command line) of what runs; a zombie has none."""
     if not Path("/proc/self/cmdline").exists():
         yield from _commands_by_ps()
         return
@@ -52,16 +55,17 @@ def _commands() -> Iterator[tuple[int, str, str]]:
             continue
         try:
             command = (entry / "cmdline").read_bytes().decode(errors="replace")
+            parent = int((entry / "stat").read_bytes().rpartition(b")")[2].split()[1])
         except OSError:
             continue
-        yield int(entry.name), command.split("\0", 1)[0], command.replace("\0", " ")
+        yield int(entry.name), parent, command.split("\0", 1)[0], command.replace("\0", " ")
 
 
-def _commands_by_ps() -> Iterator[tuple[int, str, str]]:
+def _commands_by_ps() -> Iterator[tuple[int, int, str, str]]:
     listing = subprocess.run(
-        ["/bin/ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True
+        ["/bin/ps", "-axww", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True
     )
     for line in listing.stdout.splitlines():
-        pid, _, command = line.strip().partition(" ")
+        pid, parent, command = line.split(None, 2)
         # A path with a space is cut at it; the option that follows the program is the same in each of our servers.
-        yield int(pid), command.split(" -D ", 1)[0], command
+        yield int(pid), int(parent), command.split(" -D ", 1)[0], command

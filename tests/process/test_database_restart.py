@@ -34,7 +34,7 @@ DAY = timedelta(days=1)
 LOST = 'logger=dispatch.worker event="database lost"'
 ASLEEP = (
     "SELECT FROM pg_stat_activity WHERE application_name LIKE 'punctual worker %' AND state = 'idle' "
-    "AND query LIKE '-- look: %'"
+    "AND state_change < clock_timestamp() - interval '300 ms'"
 )
 
 
