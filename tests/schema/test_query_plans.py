@@ -84,7 +84,7 @@ ONE_PASS = {"put_back", "cancel_entries", "reschedule_entries"}
 ELSEWHERE = {"take_over_keys"}
 """By another index when all look alike: it reads what has expired and was not cleaned up yet."""
 
-PASSES_IN_15 = {"cancel_timers", "reschedule_timers", "retry"}
+PASSES_IN_15 = {"cancel_timers", "reschedule_timers", "retry", "unfinished"}
 """Lists of ids and of due times: before 17 such an index scan costs the product of both, and more than a small leaf."""
 
 
