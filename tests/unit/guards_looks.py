@@ -147,6 +147,13 @@ MUTANTS: Mutants = {
         (Looks._narrow_or_wide, "line.more = len(line.coming) == COMING", "line.more = True"),
         (Looks._narrow_or_wide, "line.more = len(line.coming) == COMING", "pass"),
     ],
+    ahead.test_behind_all_that_is_known_a_process_wakes_to_look_for_more: [
+        (Line.next_at.fget, "if not self.coming and self.more:", "if False:"),  # type: ignore[attr-defined]
+        (Line.due_at.fget, "if not self.coming and self.more:", "if False:"),  # type: ignore[attr-defined]
+        (Line.next_at.fget, "self.last_at - self.ahead", "self.last_at"),  # type: ignore[attr-defined]
+        (Line.next_at.fget, "not self.coming and ", ""),  # type: ignore[attr-defined]
+        (Line.due_at.fget, "not self.coming and ", ""),  # type: ignore[attr-defined]
+    ],
     ahead.test_many_at_one_moment_are_a_crowd: [
         (Line.crowd.fget, "self.more and ", ""),  # type: ignore[attr-defined]
         (Line.crowd.fget, " < CROWD", " < 10**6 * CROWD"),  # type: ignore[attr-defined]

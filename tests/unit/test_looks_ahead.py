@@ -109,6 +109,16 @@ def test_there_may_be_more_than_a_look_tells() -> None:
     assert line_of(coming(*range(1, COMING + 1))).more
 
 
+def test_behind_all_that_is_known_a_process_wakes_to_look_for_more() -> None:
+    line = line_of(coming(*range(1, COMING + 1), ahead=0.5))
+    assert (line.next_at, line.due_at) == (at(0.5), at(1))
+    line.took([claim_of(PAIR, seconds) for seconds in range(1, COMING + 1)])
+    assert (line.next_at, line.due_at, line.coming) == (at(COMING - 0.5), at(COMING), [])
+    few = line_of(coming(1, 2))
+    few.took([claim_of(PAIR, 1), claim_of(PAIR, 2)])
+    assert few.next_at == at(1), "claimed at its own time: it may be another that must start at once"
+
+
 def test_many_at_one_moment_are_a_crowd() -> None:
     assert line_of(coming(*[3] * COMING)).crowd
     assert not line_of(coming(*[3] * (COMING - 1))).crowd
