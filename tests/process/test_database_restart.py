@@ -33,9 +33,10 @@ OWN = "own"
 DAY = timedelta(days=1)
 LOST = 'logger=dispatch.worker event="database lost"'
 ASLEEP = (
-    "SELECT FROM pg_stat_activity WHERE application_name LIKE 'punctual worker %' AND state = 'idle' "
-    "AND query LIKE '-- look: %'"
+    "SELECT FROM pg_stat_activity WHERE application_name LIKE 'punctual worker %' "
+    "HAVING bool_and(state = 'idle' AND state_change < clock_timestamp() - interval '2 s')"
 )
+"""Nothing was sent for longer than a worker waits between two looks while it is awake."""
 
 
 @pytest.fixture
