@@ -69,8 +69,7 @@ class World:
     def _tick(self, minutes: float) -> None:
         self.now += minutes * MINUTE
         self._tell_time()
-        for _ in range(2):
-            tick(self.here, self.now)
+        tick(self.here, self.now)
 
     def _edit(self, change: dict[str, Any]) -> None:
         by_sql(self.definition, **change)
@@ -132,7 +131,8 @@ def test_every_slot_is_told_of_once_whatever_happens(
         world = World(options)
         for step in steps:
             world.do(*step)
-        world.do("tick", 0)
+        for _ in range(3):  # what is asked of one look may take another
+            world.do("tick", 0)
         found = reconcile(world.start - 20 * MINUTE, now=world.now, span=timedelta(days=3))
         assert found.breaches == [], steps
         transaction.set_rollback(True)
