@@ -122,10 +122,6 @@ class Looks:
         """Whether to look now. `busy`: something is known that can be claimed first."""
         return time.monotonic() >= self._next + (PATIENCE if busy else 0.0)
 
-    def next_in(self) -> float:
-        """Seconds until a look is due."""
-        return max(0.0, self._next - time.monotonic())
-
     def wide_in(self) -> float:
         """After a narrow look, the seconds until who committed late is looked for: nobody may sleep for longer."""
         return float("inf") if self._was_wide else max(0.0, self._wide_at - time.monotonic())

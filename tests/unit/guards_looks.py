@@ -22,7 +22,6 @@ MUTANTS: Mutants = {
     looks.test_a_look_is_due_in_a_moment_and_can_wait_for_what_is_known: [
         (Looks.due, "PATIENCE if busy else 0.0", "0.0"),
         (Looks.due, "PATIENCE if busy else 0.0", "PATIENCE"),
-        (Looks.next_in, "max(0.0, self._next - time.monotonic())", "self._next - time.monotonic()"),
     ],
     looks.test_a_wide_look_comes_each_second: [
         (Looks.look, "wide = begun >= self._wide_at", "wide = False"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -46,7 +45,7 @@ def test_what_bodies_write_is_read_back(records: Records) -> None:
     assert before <= first.start <= second.start <= time.time()
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+@pytest.mark.bench  # needs Node, as its peers do
 def test_a_body_in_node_writes_the_same_record(records: Records) -> None:
     code = "import(process.argv[1]).then(({ record }) => record({ number: -7, due: 1700000000.125 }))"
     before = time.time()
