@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -53,18 +53,18 @@ def _define(here: Connection, **change: Any) -> CronDefinition:
     return made
 
 
-def _tick(here: Connection) -> None:
+def _tick(here: Connection, now: datetime | None = None) -> None:
     work = Ticker()
     work._synced = True
-    work.run_once(here, DatabaseClock().read(here))
+    work.run_once(here, now or DatabaseClock().read(here))
 
 
 def a_slot_is_ticked_once(here: Connection) -> None:
-    definition = _define(here)
-    _tick(here)
+    definition, now = _define(here), DatabaseClock().read(here)
+    _tick(here, now)
     ticks = CronTick.objects.count()
-    here.execute("UPDATE jobs_crondefinition SET look_at = now(), last_slot = %s", [definition.created_at])
-    _tick(here)
+    here.execute("UPDATE jobs_crondefinition SET look_at = %s, last_slot = %s", [now, definition.created_at])
+    _tick(here, now)  # as of the same instant: a minute may begin in between
     assert CronTick.objects.count() == ticks > 0
 
 
