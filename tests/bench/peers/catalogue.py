@@ -51,7 +51,7 @@ _ALL = [
             options={
                 "concurrentJobs": 50,
                 "maxPoolSize": 12,
-                "pollInterval": 500,
+                "pollInterval": 100,
                 "localQueue": {"size": 500},
                 "completeJobBatchDelay": 0,
                 "failJobBatchDelay": 0,
@@ -86,7 +86,7 @@ _ALL = [
         name="celery",
         title="celery",
         home=Home.PYTHON,
-        burst=Setting(processes=1, options={"concurrency": 2}),
+        burst=Setting(processes=1, options={"concurrency": 4}),
         precision=Setting(processes=1, options={"concurrency": 2}),
         unfinished="",
         share=0.25,
