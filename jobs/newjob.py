@@ -13,6 +13,7 @@ from jobs.errors import InvalidJob, describe
 from jobs.ids import IdRun, ceil_ms
 from jobs.partitions import bounds, day_of
 from jobs.registry import registry
+from jobs.results import Key
 
 PRIORITIES = range(-100, 101)
 """Larger first, as in django.tasks."""
@@ -35,6 +36,7 @@ class NewJob:
     max_attempts: int | None = None
     unique_key: str | None = None
     unique_for: timedelta | None = None
+    concurrency_key: str | None = None
 
 
 @dataclass(slots=True)
@@ -54,8 +56,13 @@ class Row:
     unique_for: timedelta | None
     cron_id: int | None = None
     slot: datetime | None = None
+    concurrency_key: str | None = None
     tenant_id: int = 0
     """Known once the tenant has been looked up or made."""
+
+    @property
+    def key(self) -> Key | None:
+        return None if self.concurrency_key is None else (self.tenant_id, self.concurrency_key)
 
 
 class Frame:
@@ -89,6 +96,9 @@ def prepare(new: NewJob, frame: Frame, ids: IdRun) -> Row:
         else (known.max_attempts if known else conf().max_attempts),
         new.unique_key,
         new.unique_for,
+        concurrency_key=None
+        if new.concurrency_key is None
+        else _name("concurrency_key", new.concurrency_key, 200),
     )
 
 

@@ -272,8 +272,9 @@ class Claimer:
             if clean or pair not in stuck:
                 marks[pair] = (run_at, job_id) if taken else just_before(run_at, job_id)
             if taken:
-                kind, attempt, most, crashes, group, payload = rest
-                held = Held(job_id, token, process_id, kind, attempt, most, crashes)
+                kind, attempt, most, crashes, group, key, payload = rest
+                name = None if key is None else (tenant_id, key)
+                held = Held(job_id, token, process_id, kind, attempt, most, crashes, name)
                 limited |= queue_limited
                 claims.append(
                     Claim(
@@ -284,7 +285,7 @@ class Claimer:
                         priority,
                         run_at,
                         group,
-                        limited,
+                        limited or name is not None,
                         payload,
                     )
                 )

@@ -104,13 +104,14 @@ claimed AS (
         claimed_at = clock_timestamp(), attempt = attempt + 1
     WHERE ctid = ANY(ARRAY(SELECT ctid FROM fit WHERE taken))
     RETURNING entry.job_id, entry.due_at, entry.job_type, entry.attempt, entry.max_attempts, entry.crashes,
-        entry."group"
+        entry."group", entry.concurrency_key
 )
 SELECT tenants.tenant_id, tenants.allowed, tenants.held, tenants.limited, tenants.weight,
     coalesce(tenants.oldest, (SELECT no FROM number)), tenants.slug,
     room.size, room.limited, coalesce(room.oldest, (SELECT no FROM number)), clock_timestamp(), now(),
     fit.priority, fit.run_at, fit.job_id, claimed.job_id IS NOT NULL,
-    claimed.job_type, claimed.attempt, claimed.max_attempts, claimed.crashes, claimed."group", job.payload
+    claimed.job_type, claimed.attempt, claimed.max_attempts, claimed.crashes, claimed."group", claimed.concurrency_key,
+    job.payload
 FROM tenants
 CROSS JOIN room
 LEFT JOIN fit ON fit.ord = tenants.ord
