@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobs.leases.admit import admit, declare
 from jobs.leases.claim import Claimer, ProcessExpired
 from jobs.leases.fetch import fetch
 from jobs.leases.looks import Line, Looks
@@ -20,6 +21,8 @@ __all__ = [
     "ProcessExpired",
     "PutBack",
     "Settled",
+    "admit",
+    "declare",
     "end",
     "fate_of",
     "fetch",

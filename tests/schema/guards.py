@@ -11,6 +11,7 @@ from tests.db.guards_leases_free import limits_count_from_the_oldest_lease
 from tests.db.guards_leases_limits import a_count_moves_on_with_each_claim
 from tests.schema import (
     guards_claim,
+    guards_keys,
     guards_looks,
     guards_loops,
     guards_queue,
@@ -31,6 +32,9 @@ SUSPECT = (
     "parked IS NULL AND ",
     " AND run_at <= clock_timestamp()",
 )
+
+WAITS = "WHEN mine.wait IS NOT NULL AND entry.concurrency_key IS NOT NULL THEN 'key'"
+KEYED = "WHEN concurrency_key IS NOT NULL THEN 'key'"
 
 GUARDS: dict[str, list[tuple[str, Check]]] = {
     "claim": [
@@ -140,7 +144,45 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
     "lock_claims+put_back": [
         (CLAIM_TOKEN + "|" + ENTRY_TOKEN, guards_settle.a_stolen_lease_puts_nothing_back)
     ],
-    "put_back": [(" + mine.crashes", guards_settle.a_crash_is_counted)],
+    "put_back": [
+        (" + mine.crashes", guards_settle.a_crash_is_counted),
+        (WAITS, guards_keys.who_waits_for_another_attempt_gives_up_its_place),
+        ("mine.wait IS NOT NULL AND ", guards_keys.who_is_released_keeps_its_place),
+    ],
+    "admit": [
+        ("count(*) FROM", guards_keys.one_place_is_given_once),
+        (" AND parked IS NULL", guards_keys.who_waits_takes_no_place),
+        ("tenant_id = key.tenant_id AND concurrency_key = key.name AND parked IS NULL", guards_keys.places_of_other_keys_do_not_count),
+        (" AND run_at <= statement_timestamp()", guards_keys.nobody_is_admitted_early),
+        ("            ORDER BY run_at, job_id\n", guards_keys.who_waits_longest_is_first),
+        ("ORDER BY priority DESC", guards_keys.the_urgent_are_first),
+        (" AND priority < level.priority", guards_keys.lower_priorities_come_after),
+        ("coalesce(of_type.most, 1)", guards_keys.a_type_that_allows_one_runs_alone),
+        ("bool_and(held + nth <= most) OVER (PARTITION BY ord ORDER BY nth)", guards_keys.nobody_is_passed_by_in_the_line),
+        (" WHERE taken", guards_keys.a_type_that_allows_one_runs_alone),
+        ("run_at = greatest(run_at, clock_timestamp())", guards_keys.what_is_admitted_runs_from_now_on),
+        ("parked = 'key' AND ", guards_keys.who_waits_takes_no_place),
+    ],
+    "lock_keys": [("key.hash", guards_keys.locks_are_of_these_keys)],
+    "keys_due": [
+        ("run_at > %(since)s AND ", guards_keys.what_was_seen_before_is_not_told_again),
+        (" AND run_at <= %(now)s", guards_keys.what_comes_is_told_by_its_time_alone),
+        ("parked = 'key' AND ", guards_keys.who_has_a_place_is_not_told),
+    ],
+    "keys_waiting": [
+        ("count(*) FROM", guards_keys.a_full_key_is_not_swept),
+        (" AND held.parked IS NULL", guards_keys.a_key_with_room_is_swept),
+        ("held.tenant_id = hop.tenant_id AND ", guards_keys.a_key_with_room_is_swept),
+        (" AND held.concurrency_key = hop.concurrency_key", guards_keys.a_key_with_room_is_swept),
+        (" AND waiting.run_at <= %(now)s", guards_keys.who_waits_for_his_time_is_not_swept),
+    ],
+    "key_breaches": [
+        ("count > most AND ", guards_keys.a_full_key_is_sound),
+        (" AND (changed_at IS NULL OR last_at > changed_at)", guards_keys.who_was_admitted_before_the_number_was_lowered_is_sound),
+        ("WHERE coalesce(held.count, 0) < waiting.most", guards_keys.a_full_key_is_sound),
+        (" - interval '30 seconds'", guards_keys.who_came_just_now_is_sound),
+        ("SELECT unnest(types) FROM", guards_keys.who_waits_for_a_worker_is_sound),
+    ],
     "settled_before": [
         (" AND lease_token = mine.lease_token", guards_settle.a_stolen_lease_is_called_fenced)
     ],
@@ -169,12 +211,19 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("      AND state IN ('failed', 'cancelled')", guards_verbs.a_completed_job_is_not_retried),
         ("gone.attempt + ", guards_verbs.attempt_numbers_never_repeat),
         ("gone.due_at, clock_timestamp()", guards_verbs.a_retried_job_does_not_run_early),
+        ("WHEN job.concurrency_key IS NOT NULL THEN 'key'", guards_keys.what_is_born_with_a_key_waits_for_it),
     ],
-    "reschedule_entries": [(" AND lease_token IS NULL", guards_verbs.a_running_job_is_not_rescheduled)],
+    "reschedule_entries": [
+        (" AND lease_token IS NULL", guards_verbs.a_running_job_is_not_rescheduled),
+        ("parked IS NULL AND ", guards_keys.a_reschedule_lifts_no_other_reason),
+        (" AND concurrency_key IS NOT NULL THEN 'key'", guards_keys.who_is_rescheduled_gives_up_its_place),
+    ],
+    "reschedule_timers": [(KEYED, guards_keys.what_is_born_with_a_key_waits_for_it)],
     "dispatch": [
         ("due_at < %(until)s AND ", guards_loops.a_timer_is_not_dispatched_early),
         (" AND job_id <> ALL(%(aside)s::uuid[])", guards_loops.what_was_set_aside_is_left),
         ("due_at, clock_timestamp()", guards_loops.a_late_timer_runs_from_now_on),
+        (KEYED, guards_keys.what_is_born_with_a_key_waits_for_it),
     ],
     "timer_with_entry": [
         (" WHERE job_id = timer.job_id", guards_loops.only_what_has_an_entry_is_set_aside),
@@ -209,9 +258,27 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("tick.outcome IN ('waiting', 'backfilled') AND ", guards_loops.what_was_dropped_is_not_told_anew),
     ],
     "advance_definitions": [("definition.last_slot, ", guards_loops.a_cursor_never_goes_back)],
-    "schedule_entry": [(", clock_timestamp()", guards_verbs.an_entry_starts_no_earlier_than_it_was_inserted)],
+    "schedule_entry": [
+        (", clock_timestamp()", guards_verbs.an_entry_starts_no_earlier_than_it_was_inserted),
+        ("WHEN %(concurrency_key)s IS NOT NULL THEN 'key'", guards_keys.what_is_born_with_a_key_waits_for_it),
+    ],
 }
 REPLACED = {
+    WAITS: "WHEN false THEN 'key'",
+    KEYED: "WHEN false THEN 'key'",
+    "WHEN job.concurrency_key IS NOT NULL THEN 'key'": "WHEN false THEN 'key'",
+    "WHEN %(concurrency_key)s IS NOT NULL THEN 'key'": "WHEN false THEN 'key'",
+    " AND concurrency_key IS NOT NULL THEN 'key'": " AND concurrency_key IS NOT NULL THEN NULL",
+    "count(*) FROM": "0 FROM",
+    "tenant_id = key.tenant_id AND concurrency_key = key.name AND parked IS NULL": "parked IS NULL",
+    "            ORDER BY run_at, job_id\n": "            ORDER BY run_at DESC, job_id\n",
+    "ORDER BY priority DESC": "ORDER BY priority",
+    " AND priority < level.priority": " AND false",
+    "coalesce(of_type.most, 1)": "(SELECT most FROM most)",
+    "bool_and(held + nth <= most) OVER (PARTITION BY ord ORDER BY nth)": "held + nth <= most",
+    "run_at = greatest(run_at, clock_timestamp())": "run_at = run_at",
+    "key.hash": "key.hash + 1",
+    "SELECT unnest(types) FROM": "SELECT 'test.noop' FROM (SELECT) one LEFT JOIN",
     "due_at, clock_timestamp()": "clock_timestamp()",
     "gone.due_at, clock_timestamp()": "clock_timestamp()",
     "run_at <= now() OR NOT (": "true OR NOT (",

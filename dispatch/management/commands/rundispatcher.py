@@ -1,4 +1,4 @@
-"""Run the loops: dispatch, tick, rescue, upkeep. Any number of these processes work side by side."""
+"""Run the loops: dispatch, admit, tick, rescue, upkeep. Any number of these processes work side by side."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from dispatch.admitter import Admitter
 from dispatch.dispatcher import Dispatcher
 from dispatch.heartbeat import Heartbeat
 from dispatch.janitor import Janitor
@@ -25,7 +26,7 @@ from jobs.models.process import ProcessKind
 
 logger = logging.getLogger(__name__)
 
-LOOPS = ("dispatch", "tick", "rescue", "upkeep")
+LOOPS = ("dispatch", "admit", "tick", "rescue", "upkeep")
 STUCK_SECONDS = 600.0
 """A loop without a pass for so long hangs where no error reaches it: leave, so that whoever runs us starts anew."""
 STUCK = 75
@@ -44,6 +45,7 @@ class Command(BaseCommand):
         require_migrated(database)
         makers: dict[str, Callable[[], Pass]] = {
             "dispatch": Dispatcher,
+            "admit": lambda: Admitter(database),
             "tick": lambda: Ticker(database),
             "rescue": Rescuer,
             "upkeep": lambda: Janitor(database),
