@@ -14,6 +14,7 @@ from jobs.ids import IdRun, ceil_ms
 from jobs.partitions import bounds, day_of
 from jobs.registry import registry
 from jobs.results import Key
+from jobs.slugs import slug_of
 
 PRIORITIES = range(-100, 101)
 """Larger first, as in django.tasks."""
@@ -85,7 +86,7 @@ def prepare(new: NewJob, frame: Frame, ids: IdRun) -> Row:
     return Row(
         ids.next(due_at),
         due_at,
-        _name("tenant", new.tenant),
+        _tenant(new.tenant),
         new.job_type,
         _name("queue", new.queue or (known.queue if known else new.job_type)),
         _whole("priority", new.priority, PRIORITIES),
@@ -144,6 +145,22 @@ def _after(delay: Any, now: datetime) -> datetime:
         return now + delay
     except OverflowError as error:
         raise InvalidJob("delay", f"{delay} leads out of the calendar") from error
+
+
+_slugs: set[str] = set()
+
+
+def _tenant(value: Any) -> str:
+    if type(value) is str and value in _slugs:
+        return value
+    try:
+        slug = slug_of(value)
+    except ValueError as error:
+        raise InvalidJob("tenant", str(error)) from None
+    if len(_slugs) > 10_000:
+        _slugs.clear()
+    _slugs.add(slug)
+    return slug
 
 
 _names: set[str] = set()

@@ -402,6 +402,7 @@ class Migration(migrations.Migration):
                         db_default=django.db.models.functions.datetime.Now(), editable=False
                     ),
                 ),
+                ("retired_at", models.DateTimeField(editable=False, null=True)),
             ],
             options={
                 "ordering": ["slug"],
