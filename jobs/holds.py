@@ -14,8 +14,8 @@ from django.db import connections, transaction
 from django.db.models import Q, QuerySet
 
 from jobs import clock, notify
-from jobs.conf import MOST
 from jobs.errors import InvalidValue, UnknownTenant, describe
+from jobs.limiting import invalid, whole
 from jobs.models import Hold, HoldScope, Tenant
 from jobs.slugs import slug_of
 
@@ -75,19 +75,6 @@ def standing(using: str = "default") -> QuerySet[Hold]:
     return Hold.objects.using(using).filter(Q(until=None) | Q(until__gt=now), since__lte=now, drained_at=None)
 
 
-def whole(field: str, value: Any, least: int) -> int:
-    """A whole number from `least` to a million, or InvalidValue."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
-        raise InvalidValue(field, f"{describe(value)} is no whole number from {least} to {MOST:,}")
-    return value
-
-
-def invalid(error: ValidationError) -> InvalidValue:
-    """What a form would say of the first field that is wrong."""
-    field, messages = next(iter(error.message_dict.items()))
-    return InvalidValue(field, " ".join(messages))
-
-
 def _key(scope: Any, key: Any) -> str:
     if scope not in HoldScope.values:
         raise InvalidValue("scope", f"{describe(scope)} is none of {', '.join(HoldScope.values)}")
@@ -96,9 +83,10 @@ def _key(scope: Any, key: Any) -> str:
             raise InvalidValue("key", f"is {describe(key)}, but everything has no name")
         return ""
     try:
-        return slug_of(key)
+        slug = slug_of(key)
     except ValueError as error:
         raise InvalidValue("key", f"names no {scope}: {error}") from None
+    return slug if scope == HoldScope.TENANT else str(key)
 
 
 def _text(field: str, value: Any) -> str:

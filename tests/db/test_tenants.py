@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -89,14 +88,12 @@ def test_a_tenant_that_is_used_is_not_deleted(kind: str) -> None:
 
 
 @pytest.fixture
-def other_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def other_process(transactional_db: None) -> None:
     """It knows the tenant acme, which is deleted meanwhile by another."""
     tenant_ids(["acme"])
     known = dict(tenants._ids)
     tenants.delete("acme")
     tenants._ids.update(known)
-    return
-    yield
 
 
 @pytest.mark.usefixtures("other_process")
