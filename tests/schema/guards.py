@@ -11,6 +11,7 @@ from tests.db.guards_leases_free import limits_count_from_the_oldest_lease
 from tests.db.guards_leases_limits import a_count_moves_on_with_each_claim
 from tests.schema import (
     guards_claim,
+    guards_held,
     guards_keys,
     guards_looks,
     guards_loops,
@@ -35,6 +36,8 @@ SUSPECT = (
 
 WAITS = "WHEN mine.wait IS NOT NULL AND entry.concurrency_key IS NOT NULL THEN 'key'"
 KEYED = "WHEN concurrency_key IS NOT NULL THEN 'key'"
+
+HELD = "            AND (job_type = ANY(%(types)s::text[]) OR \"group\" = ANY(%(groups)s::text[]))\n"
 
 GUARDS: dict[str, list[tuple[str, Check]]] = {
     "claim": [
@@ -176,6 +179,32 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         (" AND held.concurrency_key = hop.concurrency_key", guards_keys.a_key_with_room_is_swept),
         (" AND waiting.run_at <= %(now)s", guards_keys.who_waits_for_his_time_is_not_swept),
     ],
+    "park_held": [
+        ("process_id IS NULL AND ", guards_held.what_runs_is_not_parked),
+        (" AND parked IS NULL\n            AND run_at", guards_held.what_is_parked_for_another_reason_stays_so),
+        (" AND run_at <= %(now)s", guards_held.what_is_not_due_is_not_parked),
+        ("run_at > %(since)s AND ", guards_held.what_was_looked_at_is_not_read_again),
+        (HELD, guards_held.other_types_and_groups_are_not_parked),
+        (" AND queue > queue.queue", guards_held.the_queues_of_all_are_looked_into_once),
+        (" UNION ALL SELECT place FROM in_line", guards_held.who_waits_for_a_key_is_parked),
+        ("    WHERE parked = 'key' AND run_at", guards_held.what_is_parked_for_another_reason_stays_so),
+    ],
+    "unpark_held": [
+        ("parked = 'hold'", guards_held.what_is_held_alone_comes_back),
+        ("AND (%(everything)s OR ", guards_held.what_the_hold_did_not_hold_stays),
+        ("job_type <> ALL(%(held_types)s::text[]) AND ", guards_held.what_another_hold_holds_stays),
+        (" AND coalesce(\"group\", '') <> ALL(%(held_groups)s::text[])", guards_held.what_another_hold_holds_stays),
+        ("coalesce(\"group\", '')", guards_held.what_has_no_group_comes_back),
+        (KEYED, guards_held.who_comes_back_with_a_key_waits_for_it),
+        ("run_at = greatest(run_at, clock_timestamp())", guards_held.who_comes_back_runs_from_now_on),
+        ("priority DESC, ", guards_held.the_urgent_come_back_first),
+        ("run_at, job_id", guards_held.who_waits_longest_comes_back_first),
+    ],
+    "drain": [
+        ("least(%(rate)s, ", guards_held.a_rate_is_kept),
+        ("bucket.tokens + ", guards_held.a_rate_is_kept),
+        (",\n    refilled_at = clock_timestamp()", guards_held.a_rate_is_kept),
+    ],
     "key_breaches": [
         ("count > most AND ", guards_keys.a_full_key_is_sound),
         (" AND (changed_at IS NULL OR last_at > changed_at)", guards_keys.who_was_admitted_before_the_number_was_lowered_is_sound),
@@ -264,6 +293,14 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
     ],
 }
 REPLACED = {
+    " AND parked IS NULL\n            AND run_at": " AND run_at",
+    " AND queue > queue.queue": " AND false",
+    "    WHERE parked = 'key' AND run_at": "    WHERE lease_token IS NULL AND run_at",
+    "parked = 'hold'": "lease_token IS NULL",
+    "AND (%(everything)s OR ": "AND (true OR %(everything)s OR ",
+    "coalesce(\"group\", '')": "\"group\"",
+    "run_at, job_id": "run_at DESC, job_id",
+    "least(%(rate)s, ": "greatest(0, ",
     WAITS: "WHEN false THEN 'key'",
     KEYED: "WHEN false THEN 'key'",
     "WHEN job.concurrency_key IS NOT NULL THEN 'key'": "WHEN false THEN 'key'",

@@ -64,6 +64,12 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
     "claims_of": ("jobs_queueentry_(queue|tenant)", 6, 0),
     "park": ("jobs_queueentry_(ready|next)", 6, 0),  # what is due and known to somebody is passed on the way
     "unpark": ("jobs_queueentry_parked", 2, 0),
+    "lock_keys": ("", 0, 0),
+    "admit": ("jobs_queueentry_key", 8, 0),
+    "keys_due": ("jobs_queueentry_keydue", 10, 0),
+    "keys_waiting": ("jobs_queueentry_keyline", 8, 0),
+    "park_held": ("jobs_queueentry_next", 6, 0),  # what is due and not held is passed on the way
+    "unpark_held": ("jobs_queueentry_held", 6, 0),
     "cancel_timers": ("jobs_timer__.*", 4, 3),
     "cancel_entries": ("jobs_queueentry_pkey", 4, 0),
     "reschedule_timers": ("jobs_timer__.*", 4, 3),

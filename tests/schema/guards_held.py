@@ -1,0 +1,162 @@
+"""What each guard of holds of types and groups prevents: a small check that fails without it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+
+from jobs import clock, holds
+from jobs.leases import Targets, drain, park_held, unpark_held
+from jobs.models import Job, QueueEntry
+from jobs.results import Key
+from tests.factories import process, schedule
+from tests.keyed import keyed, let_in
+from tests.schema.guards_keys import ago
+
+Connection = psycopg.Connection[Any]
+HOUR = timedelta(hours=1)
+NOOPS = Targets(types=["test.noop"])
+GROUP = Targets(groups=["g"])
+NONE = Targets()
+
+
+def due(**options: Any) -> Job:
+    return schedule(**{"delay": -timedelta(seconds=1), **options})
+
+
+def _park(here: Connection, targets: Targets = NOOPS) -> int:
+    now = clock.now() + timedelta(seconds=1)
+    return park_held(here, targets, now - 2 * HOUR, now)[0]
+
+
+def _unpark(here: Connection, targets: Targets | None, held: Targets = NONE) -> tuple[int, set[Key]]:
+    return unpark_held(here, targets, held)
+
+
+def what_runs_is_not_parked(here: Connection) -> None:
+    due()
+    QueueEntry.objects.update(lease_token=uuid4(), process_id=process(here))
+    assert _park(here) == 0
+
+
+def what_is_parked_for_another_reason_stays_so(here: Connection) -> None:
+    due()
+    QueueEntry.objects.update(parked="type")
+    assert _park(here) == 0
+
+
+def what_is_not_due_is_not_parked(here: Connection) -> None:
+    due(delay=timedelta(seconds=4))
+    keyed(delay=timedelta(seconds=4))
+    assert _park(here) == 0
+
+
+def what_was_looked_at_is_not_read_again(here: Connection) -> None:
+    for job in (due(), keyed()):
+        ago(here, job, 3 * HOUR)
+    assert _park(here) == 0
+
+
+def other_types_and_groups_are_not_parked(here: Connection) -> None:
+    for make in (due, keyed):
+        make(job_type="test.echo", group="other")
+        make(job_type="test.echo")
+    assert _park(here) == 0
+    assert _park(here, GROUP) == 0
+
+
+def the_queues_of_all_are_looked_into_once(here: Connection) -> None:
+    for queue in "abc":
+        due(queue=queue)
+    assert _park(here) == 3
+
+
+def who_waits_for_a_key_is_parked(here: Connection) -> None:
+    keyed()
+    assert _park(here) == 1
+
+
+def what_is_held_alone_comes_back(here: Connection) -> None:
+    job = due()
+    assert _unpark(here, NOOPS)[0] == 0
+    QueueEntry.objects.update(parked="type")
+    assert _unpark(here, NOOPS)[0] == 0
+    assert QueueEntry.objects.get(job_id=job.id).parked == "type"
+
+
+def what_the_hold_did_not_hold_stays(here: Connection) -> None:
+    due(job_type="test.echo", group="other")
+    due(job_type="test.echo")
+    QueueEntry.objects.update(parked="hold")
+    assert _unpark(here, NOOPS)[0] == 0
+    assert _unpark(here, GROUP)[0] == 0
+
+
+def what_another_hold_holds_stays(here: Connection) -> None:
+    due(group="g")
+    QueueEntry.objects.update(parked="hold")
+    assert _unpark(here, NOOPS, GROUP)[0] == 0
+    assert _unpark(here, None, NOOPS)[0] == 0
+
+
+def what_has_no_group_comes_back(here: Connection) -> None:
+    due()
+    QueueEntry.objects.update(parked="hold")
+    assert _unpark(here, None, GROUP)[0] == 1
+
+
+def who_comes_back_with_a_key_waits_for_it(here: Connection) -> None:
+    job = keyed()
+    QueueEntry.objects.update(parked="hold")
+    assert _unpark(here, NOOPS) == (1, {(job.tenant_id, "k")})
+    assert QueueEntry.objects.get().parked == "key"
+
+
+def who_comes_back_runs_from_now_on(here: Connection) -> None:
+    job = due()
+    ago(here, job, HOUR)
+    QueueEntry.objects.update(parked="hold")
+    _unpark(here, NOOPS)
+    assert QueueEntry.objects.get().run_at > job.created_at
+
+
+def the_urgent_come_back_first(here: Connection) -> None:
+    due()
+    urgent = due(priority=1)
+    QueueEntry.objects.update(parked="hold")
+    unpark_held(here, NOOPS, NONE, 1)
+    assert QueueEntry.objects.get(parked=None).job_id == urgent.id
+
+
+def who_waits_longest_comes_back_first(here: Connection) -> None:
+    due()
+    early = due()
+    ago(here, early, HOUR)
+    QueueEntry.objects.update(parked="hold")
+    unpark_held(here, NOOPS, NONE, 1)
+    assert QueueEntry.objects.get(parked=None).job_id == early.id
+
+
+def _drain(here: Connection, hold_id: int, seconds: float) -> int:
+    here.execute(
+        "UPDATE jobs_ratebucket SET refilled_at = clock_timestamp() - make_interval(secs => %s)", [seconds]
+    )
+    return drain(here, hold_id, 10, NOOPS, NONE)[0]
+
+
+def a_rate_is_kept(here: Connection) -> None:
+    for _ in range(40):
+        due()
+    QueueEntry.objects.update(parked="hold")
+    made = holds.lift(holds.hold("type", "test.noop"), rate=10)
+    assert [_drain(here, made.pk, seconds) for seconds in (0, 0.55, 0.5, 3600, 0)] == [0, 5, 5, 10, 0]
+
+
+def a_key_of_a_held_place_makes_room(here: Connection) -> None:
+    job = keyed()
+    let_in(here, job)
+    now = clock.now() + timedelta(seconds=1)
+    assert park_held(here, NOOPS, now - HOUR, now) == (1, {(job.tenant_id, "k")})
