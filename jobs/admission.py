@@ -10,7 +10,7 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from jobs.db import ServerBound
-from jobs.leases.admit import admit
+from jobs.leases.gate import admit
 from jobs.results import Key
 
 _asked: WeakKeyDictionary[BaseDatabaseWrapper, set[Key]] = WeakKeyDictionary()

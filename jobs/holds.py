@@ -12,6 +12,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import connections, transaction
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 
 from jobs import clock, notify
 from jobs.errors import InvalidValue, UnknownTenant, describe
@@ -71,8 +72,8 @@ def lift(hold: Hold | int, *, rate: int | None = None, using: str = "default") -
 
 def standing(using: str = "default") -> QuerySet[Hold]:
     """The holds that are in force, the newest first."""
-    now = clock.now(using)
-    return Hold.objects.using(using).filter(Q(until=None) | Q(until__gt=now), since__lte=now, drained_at=None)
+    lasts = Q(until=None) | Q(until__gt=Now())
+    return Hold.objects.using(using).filter(lasts, since__lte=Now(), drained_at=None)
 
 
 def _key(scope: Any, key: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.leases.admit import admit, declare
+from jobs.leases.gate import admit, declare
 from jobs.leases.claim import Claimer, ProcessExpired
 from jobs.leases.fetch import fetch
 from jobs.leases.held import Targets, drain, park_held, unpark_held

@@ -43,7 +43,7 @@ def park_held(connection: Connection, held: Targets, since: datetime, now: datet
 
 
 def unpark_held(
-    connection: Connection, targets: Targets | None, held: Targets, limit: int = BATCH
+    connection: Connection, targets: Targets | None, held: Targets, limit: int | None = None
 ) -> tuple[int, set[Key]]:
     """Return what was parked for these targets (None: for whatever) to its queues, but for what is held: how many, and
     their concurrency keys."""
@@ -53,7 +53,7 @@ def unpark_held(
         "groups": targets.groups if targets else (),
         "held_types": held.types,
         "held_groups": held.groups,
-        "limit": limit,
+        "limit": BATCH if limit is None else limit,
     }
     return _counted(connection.execute(load("unpark_held"), _lists(values)).fetchall())
 

@@ -1,22 +1,25 @@
 -- admit, step 2: entries that wait for a concurrency key become ready, as many as the key has room for: the highest
 -- priority first, then who waits longest. Under the key's lock: only this statement makes an entry with a key ready, so
 -- what it counts (ready or leased, on jobs_queueentry_key) can but shrink meanwhile, and whoever ends one asks again.
--- A type allows so many at once with one key; of several types in one line the first that does not fit ends it, or it
--- might wait for ever. The line of each priority is probed in turn: what is not due yet is not walked at every admission.
+-- A type allows so many at once with one key; of several types the smallest number counts. The first in line that does
+-- not fit ends it, or it might wait for ever. The line of each priority is probed in turn: what is not due yet is not walked at every admission.
 -- Entries that a cancel or a reschedule has locked are passed over. `run_at` is at least now: it must not lie behind
 -- what a claimer has passed.
 WITH most AS MATERIALIZED (
     SELECT greatest(1, max(most)) AS most FROM jobs_keylimit
 ),
 key AS MATERIALIZED (
-    SELECT key.ord, key.tenant_id, key.name, (
-        SELECT count(*) FROM jobs_queueentry
-        WHERE tenant_id = key.tenant_id AND concurrency_key = key.name AND parked IS NULL
-    ) AS held
+    SELECT key.ord, key.tenant_id, key.name, entry.held, entry.least
     FROM unnest(%(tenants)s::bigint[], %(names)s::text[]) WITH ORDINALITY key(tenant_id, name, ord)
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS held, min(coalesce(of_type.most, 1)) AS least
+        FROM jobs_queueentry entry
+        LEFT JOIN jobs_keylimit of_type ON of_type.job_type = entry.job_type
+        WHERE entry.tenant_id = key.tenant_id AND entry.concurrency_key = key.name AND entry.parked IS NULL
+    ) entry
 ),
 line AS MATERIALIZED (
-    SELECT key.ord, key.held, entry.place, coalesce(of_type.most, 1) AS most,
+    SELECT key.ord, key.held, entry.place, least(key.least, coalesce(of_type.most, 1)) AS most,
         row_number() OVER (PARTITION BY key.ord ORDER BY entry.priority DESC, entry.run_at, entry.job_id) AS nth
     FROM key
     CROSS JOIN LATERAL (
@@ -53,7 +56,7 @@ line AS MATERIALIZED (
     LEFT JOIN jobs_keylimit of_type ON of_type.job_type = entry.job_type
 ),
 fit AS MATERIALIZED (
-    SELECT place, bool_and(held + nth <= most) OVER (PARTITION BY ord ORDER BY nth) AS taken FROM line
+    SELECT place, held + nth <= min(most) OVER (PARTITION BY ord ORDER BY nth) AS taken FROM line
 )
 UPDATE jobs_queueentry SET parked = NULL, run_at = greatest(run_at, clock_timestamp())
 WHERE ctid = ANY(ARRAY(SELECT place FROM fit WHERE taken))

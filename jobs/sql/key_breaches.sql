@@ -10,7 +10,7 @@ WITH entry AS MATERIALIZED (
     WHERE entry.concurrency_key IS NOT NULL
 ),
 held AS MATERIALIZED (
-    SELECT tenant_id, concurrency_key, count(*) AS count, max(most) AS most, max(run_at) AS last_at,
+    SELECT tenant_id, concurrency_key, count(*) AS count, min(most) AS most, max(run_at) AS last_at,
         max(changed_at) AS changed_at, max(job_id::text)::uuid AS job_id
     FROM entry
     WHERE parked IS NULL

@@ -15,8 +15,8 @@ from django.db import transaction
 
 from dispatch.admitter import Admitter
 from jobs import arrays, clock, notify
-from jobs.leases import Claimer, admit, settle
-from jobs.leases.admit import _hash
+from jobs.leases import Claimer, Ended, admit, settle
+from jobs.leases.gate import _hash
 from jobs.models import Job, Outcome, QueueEntry
 from jobs.newjob import NewJob
 from jobs.registry import registry
@@ -55,10 +55,8 @@ class Ledger:
 
     def settling(self, results: list[tuple[Claim, Result]]) -> None:
         with self._changed:
-            for each, result in results:
+            for each, _ in results:
                 self._running[_name(each)] -= 1
-                if isinstance(result, Completed):
-                    self.ended.add(each.held.job_id)
             self._changed.notify_all()
 
     def has_ended(self, job_id: UUID) -> None:
@@ -85,11 +83,14 @@ def work(own: Connection, ledger: Ledger, chance: random.Random, types: list[str
             claims = claimer.claim(own, 4, 4)
             ledger.claimed(claims)
             held += claims
+        ledger.wait()  # others claim meanwhile
         results = [(each, outcome(chance)) for each in held]
         ledger.settling(results)
-        admit(own, settle(own, [Settlement(each.held, result, None) for each, result in results]).keys)
-        if not held:
-            ledger.wait()
+        settled = settle(own, [Settlement(each.held, result, None) for each, result in results])
+        for job_id, fate in settled.fates.items():
+            if isinstance(fate, Ended):
+                ledger.has_ended(job_id)
+        admit(own, settled.keys)
 
 
 def outcome(chance: random.Random) -> Result:
@@ -113,9 +114,9 @@ def feed(own: Connection, part: int, chance: random.Random) -> None:
 
 def new(n: int) -> NewJob:
     return NewJob(
-        job_type=("test.noop", "test.echo")[n % 5 == 0],
-        tenant=f"t{n % TENANTS}",
-        concurrency_key=f"{('a', 'b')[n % 5 == 0]}{n % NAMES}",
+        job_type=("test.noop", "test.echo")[n % 2],
+        tenant=f"t{n // 2 % TENANTS}",
+        concurrency_key=f"{n % NAMES}",
         priority=n % 3,
     )
 

@@ -125,7 +125,7 @@ def test_who_was_only_released_keeps_his_place(here: Connection) -> None:
 
 
 def test_a_settle_tells_which_keys_may_have_room_also_when_it_came_too_late(here: Connection) -> None:
-    job, plain = keyed(), schedule()
+    job, plain = keyed(), schedule(queue="other")
     let_in(here, job)
     held = [claim(here, each, process(here)) for each in (job, plain)]
     batch = [Settlement(each.held, Completed(), None) for each in held]
@@ -234,7 +234,7 @@ def test_what_is_admitted_does_not_lie_behind_what_claimers_have_passed(here: Co
 
 
 def test_many_keys_are_filled_in_parts(here: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.leases.admit.BATCH", 2)
+    monkeypatch.setattr("jobs.leases.gate.BATCH", 2)
     jobs = [keyed(str(n)) for n in range(5)]
     assert let_in(here, *jobs) == 5
     assert all(admitted(*jobs))

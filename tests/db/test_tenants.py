@@ -77,7 +77,7 @@ def test_a_tenant_without_jobs_is_deleted_with_its_limits_and_comes_again_with_t
 def test_a_tenant_that_is_used_is_not_deleted(kind: str) -> None:
     if kind == "cron":
         tenant_id = tenant_ids(["acme"])["acme"]
-        CronDefinition.objects.create(name="c", tenant_id=tenant_id, expression="* * * * *", job_type="t")
+        CronDefinition.objects.create(name="c", tenant_id=tenant_id, expression="* * * * *", job_type="test.noop")
     else:
         job = schedule(tenant="acme", delay=DAY if kind == "timer" else -DAY)
         if kind == "ended":

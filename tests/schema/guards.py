@@ -37,6 +37,9 @@ SUSPECT = (
 WAITS = "WHEN mine.wait IS NOT NULL AND entry.concurrency_key IS NOT NULL THEN 'key'"
 KEYED = "WHEN concurrency_key IS NOT NULL THEN 'key'"
 
+LIVE = """ANY(
+            SELECT unnest(types) FROM jobs_process WHERE ended_at IS NULL AND lease_expires_at > clock_timestamp()
+        )"""
 HELD = "            AND (job_type = ANY(%(types)s::text[]) OR \"group\" = ANY(%(groups)s::text[]))\n"
 
 GUARDS: dict[str, list[tuple[str, Check]]] = {
@@ -153,15 +156,17 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("mine.wait IS NOT NULL AND ", guards_keys.who_is_released_keeps_its_place),
     ],
     "admit": [
-        ("count(*) FROM", guards_keys.one_place_is_given_once),
-        (" AND parked IS NULL", guards_keys.who_waits_takes_no_place),
-        ("tenant_id = key.tenant_id AND concurrency_key = key.name AND parked IS NULL", guards_keys.places_of_other_keys_do_not_count),
+        ("count(*) AS held", guards_keys.one_place_is_given_once),
+        (" AND entry.parked IS NULL", guards_keys.who_waits_takes_no_place),
+        ("entry.tenant_id = key.tenant_id AND ", guards_keys.places_of_other_keys_do_not_count),
+        (" AND entry.concurrency_key = key.name", guards_keys.places_of_other_keys_do_not_count),
+        ("least(key.least, coalesce(of_type.most, 1)) AS most", guards_keys.who_runs_alone_is_not_joined),
         (" AND run_at <= statement_timestamp()", guards_keys.nobody_is_admitted_early),
         ("            ORDER BY run_at, job_id\n", guards_keys.who_waits_longest_is_first),
         ("ORDER BY priority DESC", guards_keys.the_urgent_are_first),
         (" AND priority < level.priority", guards_keys.lower_priorities_come_after),
-        ("coalesce(of_type.most, 1)", guards_keys.a_type_that_allows_one_runs_alone),
-        ("bool_and(held + nth <= most) OVER (PARTITION BY ord ORDER BY nth)", guards_keys.nobody_is_passed_by_in_the_line),
+        (", coalesce(of_type.most, 1)) AS most", guards_keys.a_type_that_allows_one_runs_alone),
+        ("min(most) OVER (PARTITION BY ord ORDER BY nth)", guards_keys.nobody_is_passed_by_in_the_line),
         (" WHERE taken", guards_keys.a_type_that_allows_one_runs_alone),
         ("run_at = greatest(run_at, clock_timestamp())", guards_keys.what_is_admitted_runs_from_now_on),
         ("parked = 'key' AND ", guards_keys.who_waits_takes_no_place),
@@ -210,7 +215,7 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         (" AND (changed_at IS NULL OR last_at > changed_at)", guards_keys.who_was_admitted_before_the_number_was_lowered_is_sound),
         ("WHERE coalesce(held.count, 0) < waiting.most", guards_keys.a_full_key_is_sound),
         (" - interval '30 seconds'", guards_keys.who_came_just_now_is_sound),
-        ("SELECT unnest(types) FROM", guards_keys.who_waits_for_a_worker_is_sound),
+        (LIVE, guards_keys.who_waits_for_a_worker_is_sound),
     ],
     "settled_before": [
         (" AND lease_token = mine.lease_token", guards_settle.a_stolen_lease_is_called_fenced)
@@ -307,15 +312,16 @@ REPLACED = {
     "WHEN %(concurrency_key)s IS NOT NULL THEN 'key'": "WHEN false THEN 'key'",
     " AND concurrency_key IS NOT NULL THEN 'key'": " AND concurrency_key IS NOT NULL THEN NULL",
     "count(*) FROM": "0 FROM",
-    "tenant_id = key.tenant_id AND concurrency_key = key.name AND parked IS NULL": "parked IS NULL",
+    "count(*) AS held": "0 AS held",
+    "least(key.least, coalesce(of_type.most, 1)) AS most": "coalesce(of_type.most, 1) AS most",
     "            ORDER BY run_at, job_id\n": "            ORDER BY run_at DESC, job_id\n",
     "ORDER BY priority DESC": "ORDER BY priority",
     " AND priority < level.priority": " AND false",
-    "coalesce(of_type.most, 1)": "(SELECT most FROM most)",
-    "bool_and(held + nth <= most) OVER (PARTITION BY ord ORDER BY nth)": "held + nth <= most",
+    ", coalesce(of_type.most, 1)) AS most": ", (SELECT most FROM most)) AS most",
+    "min(most) OVER (PARTITION BY ord ORDER BY nth)": "most",
     "run_at = greatest(run_at, clock_timestamp())": "run_at = run_at",
     "key.hash": "key.hash + 1",
-    "SELECT unnest(types) FROM": "SELECT 'test.noop' FROM (SELECT) one LEFT JOIN",
+    LIVE: "ANY(ARRAY['test.noop'])",
     "due_at, clock_timestamp()": "clock_timestamp()",
     "gone.due_at, clock_timestamp()": "clock_timestamp()",
     "run_at <= now() OR NOT (": "true OR NOT (",

@@ -112,6 +112,14 @@ def a_type_that_allows_one_runs_alone(here: Connection) -> None:
     assert let_in(here, *jobs) == 1
 
 
+def who_runs_alone_is_not_joined(here: Connection) -> None:
+    allow(here, 5, "test.echo")
+    first = keyed()
+    let_in(here, first)
+    second = keyed(job_type="test.echo")
+    assert let_in(here, second) == 0
+
+
 def nobody_is_passed_by_in_the_line(here: Connection) -> None:
     allow(here, 5, "test.echo")
     first = keyed(job_type="test.echo")
@@ -162,10 +170,8 @@ def a_full_key_is_not_swept(here: Connection) -> None:
 
 
 def a_key_with_room_is_swept(here: Connection) -> None:
-    allow(here, 2, "test.echo")
-    jobs = [keyed(), keyed("a"), keyed(tenant="other")]
-    let_in(here, jobs[0])
-    keyed()
+    let_in(here, keyed())
+    jobs = [keyed("a"), keyed(tenant="other")]
     assert sorted(_waiting(here)) == sorted(key_of(job) for job in jobs)
 
 

@@ -170,7 +170,9 @@ def _line(row: limiting.Limited) -> str:
     names = "tenant", "queue"
     shown = _limited(row)
     who = " in ".join(f"{name} {shown[name]}" for name in names if name in shown)
-    values = [f"{name} {value}" for name, value in shown.items() if name not in names and value not in (None, False, "")]
+    if shown.get("rate") is None:
+        shown.pop("rate_per", None)
+    values = [f"{name} {value}" for name, value in shown.items() if name not in names and value not in (None, "")]
     return f"{who}: {', '.join(values) or 'unlimited'}"
 
 
