@@ -32,12 +32,12 @@ _lock = threading.Lock()
 def tenant_ids(slugs: Iterable[str], using: str = "default") -> dict[str, int]:
     """The id of each tenant; those that do not exist yet are made with the settings' defaults. The slugs are checked
     (`jobs.slugs`)."""
-    now, found = boottime(), dict[str, int]()
-    for slug in set(slugs):
+    now, wanted, found = boottime(), set(slugs), dict[str, int]()
+    for slug in wanted:
         known = _ids.get((using, slug))
         if known is not None and now - known[1] < RECHECK:
             found[slug] = known[0]
-    if unknown := [slug for slug in set(slugs) if slug not in found]:
+    if unknown := [slug for slug in wanted if slug not in found]:
         read = _read(unknown, using)
         if missing := [slug for slug in unknown if slug not in read]:
             read |= _make(missing, using)

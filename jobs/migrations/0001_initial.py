@@ -988,11 +988,11 @@ class Migration(migrations.Migration):
                         models.OrderBy(models.F("priority"), descending=True),
                         models.F("run_at"),
                         models.F("job_id"),
-                        condition=models.Q(("parked", "key")),
+                        condition=models.Q(("lease_token__isnull", True), ("parked", "key")),
                         name="jobs_queueentry_keyline",
                     ),
                     models.Index(
-                        condition=models.Q(("parked", "key")),
+                        condition=models.Q(("parked", "key"), ("process_id__isnull", True)),
                         fields=["run_at"],
                         name="jobs_queueentry_keydue",
                     ),

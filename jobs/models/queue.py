@@ -149,7 +149,7 @@ class QueueEntry(models.Model):
                 name="jobs_queueentry_held",
             ),
             # Concurrency keys: who has a place, who waits for one in which order, and whose time comes next. Jobs without
-            # a key are in none of them.
+            # a key are in none of them. Spelled apart as above.
             models.Index(
                 fields=["tenant_id", "concurrency_key"],
                 condition=Q(concurrency_key__isnull=False, parked__isnull=True),
@@ -161,10 +161,14 @@ class QueueEntry(models.Model):
                 F("priority").desc(),
                 F("run_at"),
                 F("job_id"),
-                condition=Q(parked="key"),
+                condition=Q(parked="key", lease_token__isnull=True),
                 name="jobs_queueentry_keyline",
             ),
-            models.Index(fields=["run_at"], condition=Q(parked="key"), name="jobs_queueentry_keydue"),
+            models.Index(
+                fields=["run_at"],
+                condition=Q(parked="key", process_id__isnull=True),
+                name="jobs_queueentry_keydue",
+            ),
             models.Index(
                 fields=["queue"],
                 condition=Q(crashes__gte=2, lease_token__isnull=True),

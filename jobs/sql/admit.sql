@@ -26,7 +26,7 @@ line AS MATERIALIZED (
         WITH RECURSIVE level AS (
             (
                 SELECT priority FROM jobs_queueentry
-                WHERE parked = 'key' AND tenant_id = key.tenant_id AND concurrency_key = key.name
+                WHERE lease_token IS NULL AND parked = 'key' AND tenant_id = key.tenant_id AND concurrency_key = key.name
                 ORDER BY priority DESC
                 LIMIT 1
             )
@@ -35,7 +35,7 @@ line AS MATERIALIZED (
             FROM level
             CROSS JOIN LATERAL (
                 SELECT priority FROM jobs_queueentry
-                WHERE parked = 'key' AND tenant_id = key.tenant_id AND concurrency_key = key.name
+                WHERE lease_token IS NULL AND parked = 'key' AND tenant_id = key.tenant_id AND concurrency_key = key.name
                     AND priority < level.priority
                 ORDER BY priority DESC
                 LIMIT 1
@@ -45,7 +45,7 @@ line AS MATERIALIZED (
         FROM level
         CROSS JOIN LATERAL (
             SELECT ctid AS place, job_type, priority, run_at, job_id FROM jobs_queueentry
-            WHERE parked = 'key' AND tenant_id = key.tenant_id AND concurrency_key = key.name
+            WHERE lease_token IS NULL AND parked = 'key' AND tenant_id = key.tenant_id AND concurrency_key = key.name
                 AND priority = level.priority AND run_at <= statement_timestamp()
             ORDER BY run_at, job_id
             LIMIT greatest(0, (SELECT most FROM most) - key.held)

@@ -4,7 +4,7 @@
 WITH RECURSIVE hop AS (
     (
         SELECT tenant_id, concurrency_key FROM jobs_queueentry
-        WHERE parked = 'key'
+        WHERE lease_token IS NULL AND parked = 'key'
         ORDER BY tenant_id, concurrency_key
         LIMIT 1
     )
@@ -13,7 +13,7 @@ WITH RECURSIVE hop AS (
     FROM hop
     CROSS JOIN LATERAL (
         SELECT tenant_id, concurrency_key FROM jobs_queueentry
-        WHERE parked = 'key' AND (tenant_id, concurrency_key) > (hop.tenant_id, hop.concurrency_key)
+        WHERE lease_token IS NULL AND parked = 'key' AND (tenant_id, concurrency_key) > (hop.tenant_id, hop.concurrency_key)
         ORDER BY tenant_id, concurrency_key
         LIMIT 1
     ) next
@@ -25,6 +25,6 @@ WHERE (
 ) < (SELECT greatest(1, max(most)) FROM jobs_keylimit)
 AND EXISTS (
     SELECT FROM jobs_queueentry waiting
-    WHERE waiting.parked = 'key' AND waiting.tenant_id = hop.tenant_id
+    WHERE waiting.lease_token IS NULL AND waiting.parked = 'key' AND waiting.tenant_id = hop.tenant_id
         AND waiting.concurrency_key = hop.concurrency_key AND waiting.run_at <= %(now)s
 )

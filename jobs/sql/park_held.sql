@@ -26,6 +26,7 @@ held AS MATERIALIZED (
         WHERE queue = queue.queue AND process_id IS NULL AND parked IS NULL
             AND run_at > %(since)s AND run_at <= %(now)s
             AND (job_type = ANY(%(types)s::text[]) OR "group" = ANY(%(groups)s::text[]))
+        ORDER BY run_at
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
     ) entry
@@ -33,7 +34,7 @@ held AS MATERIALIZED (
 ),
 in_line AS MATERIALIZED (
     SELECT ctid AS place FROM jobs_queueentry
-    WHERE parked = 'key' AND run_at > %(since)s AND run_at <= %(now)s
+    WHERE process_id IS NULL AND parked = 'key' AND run_at > %(since)s AND run_at <= %(now)s
         AND (job_type = ANY(%(types)s::text[]) OR "group" = ANY(%(groups)s::text[]))
     LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED

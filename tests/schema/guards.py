@@ -192,7 +192,7 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         (HELD, guards_held.other_types_and_groups_are_not_parked),
         (" AND queue > queue.queue", guards_held.the_queues_of_all_are_looked_into_once),
         (" UNION ALL SELECT place FROM in_line", guards_held.who_waits_for_a_key_is_parked),
-        ("    WHERE parked = 'key' AND run_at", guards_held.what_is_parked_for_another_reason_stays_so),
+        ("process_id IS NULL AND parked = 'key' AND run_at", guards_held.what_is_parked_for_another_reason_stays_so),
     ],
     "unpark_held": [
         ("parked = 'hold'", guards_held.what_is_held_alone_comes_back),
@@ -300,7 +300,7 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
 REPLACED = {
     " AND parked IS NULL\n            AND run_at": " AND run_at",
     " AND queue > queue.queue": " AND false",
-    "    WHERE parked = 'key' AND run_at": "    WHERE lease_token IS NULL AND run_at",
+    "process_id IS NULL AND parked = 'key' AND run_at": "process_id IS NULL AND run_at",
     "parked = 'hold'": "lease_token IS NULL",
     "AND (%(everything)s OR ": "AND (true OR %(everything)s OR ",
     "coalesce(\"group\", '')": "\"group\"",

@@ -68,8 +68,8 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
     "admit": ("jobs_queueentry_key", 8, 0),
     "keys_due": ("jobs_queueentry_keydue", 10, 0),
     "keys_waiting": ("jobs_queueentry_keyline", 8, 0),
-    "park_held": ("jobs_queueentry_next", 6, 0),  # what is due and not held is passed on the way
-    "unpark_held": ("jobs_queueentry_held", 6, 0),
+    "park_held": ("jobs_queueentry_(next|ready|keydue)", 20, 0),  # what is due and not held is passed on the way
+    "unpark_held": ("jobs_queueentry_held", 20, 0),  # sorted in vain when the statistics say that there is none
     "cancel_timers": ("jobs_timer__.*", 4, 3),
     "cancel_entries": ("jobs_queueentry_pkey", 4, 0),
     "reschedule_timers": ("jobs_timer__.*", 4, 3),
@@ -84,8 +84,8 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
     "ticks": ("", 0, 0),
     "advance_definitions": ("", DEFINITIONS / 50, 0),
 }
-ONE_PASS = {"put_back", "cancel_entries", "reschedule_entries"}
-"""A hundred of five thousand entries by id or place: one pass over so small a queue may be cheaper."""
+ONE_PASS = {"put_back", "cancel_entries", "reschedule_entries", "park_held"}
+"""A hundred of five thousand entries by id or place, or all of one of two queues: one pass may be cheaper."""
 
 ELSEWHERE = {"take_over_keys"}
 """By another index when all look alike: it reads what has expired and was not cleaned up yet."""
