@@ -13,6 +13,7 @@ from jobs.clock import boottime
 from jobs.leases import Targets, admit, drain, park_held, unpark_held
 from jobs.leases.held import BATCH
 from jobs.results import Key
+from jobs.sql import load
 
 Connection = psycopg.Connection[Any]
 
@@ -26,19 +27,22 @@ SWEEP_SHARE = 20
 BACK = timedelta(seconds=2)
 """How far each look reaches back behind the one before."""
 LONG_AGO = timedelta(days=10 * 365)
+KINDS = ("type", "group")
+"""Scopes whose entries are parked; of the others the claim sees to the rate itself."""
 _OPEN = (
-    "SELECT id, scope, key, drain, until IS NULL OR until > clock_timestamp() FROM jobs_hold "
-    "WHERE drained_at IS NULL AND scope IN ('type', 'group') AND since <= clock_timestamp() ORDER BY id"
+    "SELECT id, scope, key, drain, until, until IS NULL OR until > clock_timestamp() FROM jobs_hold "
+    "WHERE drained_at IS NULL AND since <= clock_timestamp() ORDER BY id"
 )
 
 
 class Open(NamedTuple):
-    """A hold that is in force, or has ended and left something parked."""
+    """A hold that is in force, or has ended and left something waiting."""
 
     id: int
     scope: str
     key: str
     drain: int | None
+    until: datetime | None
     stands: bool
 
 
@@ -78,7 +82,7 @@ class Holder:
             if sweeps:
                 self._swept = boottime()
                 self._sweeping = self._swept - begun
-        self.period = DRAINING if any(each.drain for each in ending) else PERIOD
+        self.period = DRAINING if any(each.drain and each.scope in KINDS for each in ending) else PERIOD
         if moved:
             logger.info("holds", extra={"jobs": moved, "standing": len(holds) - len(ending)})
         return moved
@@ -96,6 +100,10 @@ class Holder:
 
     def _lift(self, connection: Connection, ended: Open, held: Targets) -> tuple[int, set[Key]]:
         """Let go of what it held; it is over when nothing is left."""
+        if ended.scope not in KINDS:
+            if ended.drain is None or not self._waits(connection, ended):
+                self._over(connection, ended)
+            return 0, set()
         targets = Targets.of([(ended.scope, ended.key)])
         if ended.drain is None:
             back, keys = unpark_held(connection, targets, held)
@@ -104,11 +112,18 @@ class Holder:
         if back and notify.due(self.using):
             connection.execute(f"NOTIFY {notify.CHANNEL}")
         if not back and not self._left(connection, targets, held):
-            connection.execute(
-                "UPDATE jobs_hold SET drained_at = clock_timestamp() WHERE id = %s AND drained_at IS NULL", [ended.id]
-            )
-            connection.execute("DELETE FROM jobs_ratebucket WHERE scope = 'hold' AND key = %s", [str(ended.id)])
+            self._over(connection, ended)
         return back, keys
+
+    def _over(self, connection: Connection, ended: Open) -> None:
+        over = "UPDATE jobs_hold SET drained_at = clock_timestamp() WHERE id = %s AND drained_at IS NULL"
+        connection.execute(over, [ended.id])
+        connection.execute("DELETE FROM jobs_ratebucket WHERE scope = 'hold' AND key = %s", [str(ended.id)])
+
+    def _waits(self, connection: Connection, ended: Open) -> bool:
+        values = {"scope": ended.scope, "key": ended.key, "until": ended.until}
+        row = connection.execute(load("backlog"), values).fetchone()
+        return bool(row and row[0])
 
     def _left(self, connection: Connection, targets: Targets, held: Targets) -> bool:
         row = connection.execute(

@@ -14,7 +14,7 @@ from jobs.console import facts, redact
 from jobs.ids import due_of
 from jobs.models import Attempt, Job, OperatorAction
 from jobs.operator import COMMANDS, REVEAL
-from jobs.states import CANCELLABLE, RETRYABLE, JobState
+from jobs.states import CANCELLABLE, FINAL, RETRYABLE, JobState
 
 ATTEMPTS = 10
 _MOMENT = timedelta(milliseconds=1)
@@ -49,7 +49,7 @@ def context(request: HttpRequest, job: Any, *, reveal: bool) -> dict[str, Any]:
         "title": job.job_type,
         "job": job,
         "buttons": _buttons(request.user, job),
-        "sections": [facts.asked(job), facts.place(job), *facts.commands(_actions(job))],
+        "sections": [facts.asked(job), facts.place(job), *_why(job), *facts.commands(_actions(job))],
         "payload": render(job.payload),
         "result": None if result is None else render(result),
         "revealed": reveal,
@@ -69,6 +69,11 @@ def _buttons(user: AbstractBaseUser | AnonymousUser, job: Any) -> list[Button]:
         for verb, label, states in fitting
         if state in states
     ]
+
+
+def _why(job: Any) -> list[facts.Section]:
+    """What keeps it from running, where it has not ended."""
+    return [] if JobState(job.state) in FINAL else [facts.why(job.why())]
 
 
 def _page(request: HttpRequest) -> int:

@@ -408,7 +408,8 @@ class Migration(migrations.Migration):
                 "ordering": ["slug"],
                 "constraints": [
                     models.CheckConstraint(
-                        condition=models.Q(("weight__gte", 1), ("weight__lte", 1000)), name="jobs_tenant_weight"
+                        condition=models.Q(("weight__gte", 1), ("weight__lte", 1000)),
+                        name="jobs_tenant_weight",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("max_running__gte", 0), ("max_running__lte", 1000000)),

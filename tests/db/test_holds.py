@@ -301,3 +301,57 @@ def test_much_is_moved_in_parts(here: Connection, monkeypatch: pytest.MonkeyPatc
     holds.lift(made)
     assert [run(work, here) for _ in range(3)] == [2, 2, 1]
     assert parked(*jobs) == [None] * 5
+
+
+def test_a_job_of_a_held_type_or_group_is_not_claimed_though_it_is_not_parked_yet(here: Connection) -> None:
+    mine = process(here)
+    held = [due("test.echo", queue="q"), due(group="g", queue="q")]
+    free = [due(queue="q"), due(queue="q", group="other")]
+    holds.hold("type", "test.echo")
+    holds.hold("group", "g")
+    _long_ago(here)
+    come_due(here)
+    taken = {each.held.job_id for each in take(here, "q", mine)}
+    assert taken == {job.id for job in free}
+    assert [job.why().headline.code for job in held] == ["paused_type", "paused_group"]
+
+
+def test_a_hold_that_has_ended_holds_nothing_back_from_a_claim(here: Connection) -> None:
+    job, made = due(queue="q"), holds.hold("type", "test.noop")
+    holds.lift(made)
+    _long_ago(here)
+    come_due(here)
+    assert [each.held.job_id for each in take(here, "q", process(here))] == [job.id]
+
+
+@pytest.mark.parametrize(("scope", "key"), [("all", ""), ("queue", "q"), ("tenant", "acme")])
+def test_a_backlog_that_the_claims_let_go_slowly_ends_the_hold_when_it_is_gone(
+    here: Connection, work: Holder, scope: str, key: str
+) -> None:
+    job, other = due(queue="q", tenant="acme"), due(queue="r", tenant="other")
+    made = holds.hold(scope, key)
+    assert made.since is not None
+    holds.lift(made, rate=5)
+    came = due(queue="q", tenant="acme")
+    run(work, here)
+    assert Hold.objects.get().drained_at is None
+    (other if scope == "all" else job).cancel()
+    if scope == "all":
+        job.cancel()
+    assert came.state == "queued"
+    run(work, here)
+    assert Hold.objects.get().drained_at is not None
+
+
+def test_a_hold_whose_time_is_over_and_that_parked_nothing_is_over(here: Connection, work: Holder) -> None:
+    made = holds.hold("queue", "q", until=clock.now() + HOUR)
+    run(work, here)
+    assert Hold.objects.get().drained_at is None
+    Hold.objects.filter(pk=made.pk).update(since=made.since - HOUR, until=clock.now() - SECOND)
+    run(work, here)
+    assert Hold.objects.get().drained_at is not None
+
+
+def _long_ago(here: Connection) -> None:
+    """`now()` stands still in a test's transaction: what came to pass in it, came to pass before."""
+    here.execute("UPDATE jobs_hold SET since = since - interval '1 h', until = until - interval '1 h'")

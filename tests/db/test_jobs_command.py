@@ -133,7 +133,7 @@ def test_a_rate_that_is_none_resumes_nothing(rate: str) -> None:
 
 
 def test_limits_are_set_and_shown() -> None:
-    Tenant.objects.create(slug="acme")
+    Tenant.objects.get_or_create(slug="acme")
     assert run("limits", "--tenant", "acme") == ("tenant acme: weight 1, noisy_exempt False", "")
     assert asked("limits", "--tenant", "acme", "--max-running", "5", "--weight", "3")["max_running"] == 5
     assert asked("limits", "--queue", "q", "--rate", "10/minute", "--burst", "20")["rate_per"] == "minute"

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def acme() -> Tenant:
-    return Tenant.objects.create(slug="acme")
+    return Tenant.objects.get_or_create(slug="acme")[0]
 
 
 def test_a_tenants_limits_are_set_and_what_was_before_is_told(acme: Tenant) -> None:

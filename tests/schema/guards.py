@@ -44,6 +44,14 @@ HELD = "            AND (job_type = ANY(%(types)s::text[]) OR \"group\" = ANY(%(
 
 GUARDS: dict[str, list[tuple[str, Check]]] = {
     "claim": [
+        ("                AND job_type <> ALL(ARRAY(SELECT key FROM held_kinds WHERE scope = 'type'))\n", guards_held.a_held_type_is_not_claimed),
+        ("                AND (\"group\" IS NULL OR \"group\" <> ALL(ARRAY(SELECT key FROM held_kinds WHERE scope = 'group')))\n", guards_held.a_held_group_is_not_claimed),
+        ("\"group\" IS NULL OR ", guards_held.what_has_no_group_is_claimed),
+        (" AND (until IS NULL OR until > now())\n),\npick", guards_held.a_hold_that_has_ended_holds_nothing),
+        ("drained_at IS NULL AND scope IN ('type', 'group') AND ", guards_held.a_hold_that_is_over_holds_nothing),
+        (" AND since <= now() AND (until IS NULL OR until > now())\n),\npick", guards_held.a_hold_that_has_not_begun_holds_nothing),
+        (" WHERE scope = 'type'", guards_held.the_name_of_another_kind_holds_nothing),
+        (" WHERE scope = 'group'", guards_held.the_name_of_another_kind_holds_nothing),
         ("lease_token IS NULL AND ", guards_claim.a_leased_entry_is_not_claimed),
         (" AND parked IS NULL", guards_claim.a_parked_entry_is_not_claimed),
         (" AND run_at <= now() + %(ahead)s::interval", guards_claim.an_entry_is_not_claimed_early),
@@ -83,6 +91,13 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("[tenants.first:tenants.last]", guards_claim.each_tenant_is_probed_for_its_own_pairs),
         (" AND id >= claimed.job_id", guards_claim.each_job_brings_its_own_payload),
         (" AND id <= claimed.job_id", guards_claim.what_has_no_row_brings_no_payload),
+    ],
+    "backlog": [
+        ("%(scope)s = 'tenant' AND ", guards_held.a_queue_drains_whoever_waits_in_it),
+        (" AND run_at <= %(until)s\n        UNION", guards_held.what_came_after_is_no_backlog),
+        (" AND run_at <= %(until)s\n            AND tenant", guards_held.what_came_after_is_no_backlog),
+        ("WHERE %(scope)s <> 'queue' OR queue.queue = %(key)s", guards_held.the_backlog_of_another_is_none),
+        ("AND tenant_id = (SELECT id FROM jobs_tenant WHERE slug = %(key)s)", guards_held.the_backlog_of_another_is_none),
     ],
     "payloads": [
         (" AND id >= claimed.id", guards_claim.each_job_brings_its_own_payload),
@@ -298,6 +313,11 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
     ],
 }
 REPLACED = {
+    " AND (until IS NULL OR until > now())\n),\npick": "\n),\npick",
+    " AND since <= now() AND (until IS NULL OR until > now())\n),\npick": "\n),\npick",
+    "%(scope)s = 'tenant' AND ": "",
+    " AND run_at <= %(until)s\n        UNION": "\n        UNION",
+    " AND run_at <= %(until)s\n            AND tenant": " AND tenant",
     " AND parked IS NULL\n            AND run_at": " AND run_at",
     " AND queue > queue.queue": " AND false",
     "process_id IS NULL AND parked = 'key' AND run_at": "process_id IS NULL AND run_at",

@@ -12,7 +12,8 @@ from jobs import clock, holds
 from jobs.leases import Targets, drain, park_held, unpark_held
 from jobs.models import Job, QueueEntry
 from jobs.results import Key
-from tests.factories import process, schedule
+from jobs.sql import load
+from tests.factories import come_due, process, schedule, take
 from tests.keyed import keyed, let_in
 from tests.schema.guards_keys import ago
 
@@ -162,3 +163,85 @@ def a_key_of_a_held_place_makes_room(here: Connection) -> None:
     let_in(here, job)
     now = clock.now() + timedelta(seconds=1)
     assert park_held(here, NOOPS, now - HOUR, now) == (1, {(job.tenant_id, "k")})
+
+
+def _claimed(here: Connection, **options: Any) -> int:
+    """How many of two jobs are claimed while what `options` say is held."""
+    due(queue="q", **options)
+    due(queue="q", group="other")
+    come_due(here)
+    return len(take(here, "q", process(here)))
+
+
+def _hold(here: Connection, scope: str, key: str) -> None:
+    holds.hold(scope, key)
+    here.execute("UPDATE jobs_hold SET since = since - interval '1 h'")
+
+
+def a_held_type_is_not_claimed(here: Connection) -> None:
+    _hold(here, "type", "test.echo")
+    assert _claimed(here, job_type="test.echo") == 1
+
+
+def a_held_group_is_not_claimed(here: Connection) -> None:
+    _hold(here, "group", "g")
+    assert _claimed(here, group="g") == 1
+
+
+def what_has_no_group_is_claimed(here: Connection) -> None:
+    _hold(here, "group", "g")
+    assert _claimed(here) == 2
+
+
+def a_hold_that_has_ended_holds_nothing(here: Connection) -> None:
+    _hold(here, "type", "test.echo")
+    here.execute("UPDATE jobs_hold SET until = since + interval '1 min'")
+    assert _claimed(here, job_type="test.echo") == 2
+
+
+def a_hold_that_is_over_holds_nothing(here: Connection) -> None:
+    _hold(here, "type", "test.echo")
+    here.execute("UPDATE jobs_hold SET drained_at = now()")
+    assert _claimed(here, job_type="test.echo") == 2
+
+
+def a_hold_that_has_not_begun_holds_nothing(here: Connection) -> None:
+    _hold(here, "type", "test.echo")
+    here.execute("UPDATE jobs_hold SET since = now() + interval '1 min'")
+    assert _claimed(here, job_type="test.echo") == 2
+
+
+def the_name_of_another_kind_holds_nothing(here: Connection) -> None:
+    _hold(here, "queue", "test.echo")
+    _hold(here, "queue", "other")
+    _hold(here, "group", "test.echo")
+    _hold(here, "type", "other")
+    assert _claimed(here, job_type="test.echo") == 2
+
+
+def _backlog(here: Connection, scope: str, key: str = "") -> bool:
+    values = {"scope": scope, "key": key, "until": clock.now() + timedelta(seconds=1)}
+    row = here.execute(load("backlog"), values).fetchone()
+    assert row
+    return bool(row[0])
+
+
+def a_queue_drains_whoever_waits_in_it(here: Connection) -> None:
+    due(queue="q", tenant="acme")
+    assert _backlog(here, "tenant", "acme")
+    assert not _backlog(here, "tenant", "other")
+    assert _backlog(here, "queue", "q")
+    assert _backlog(here, "all")
+
+
+def what_came_after_is_no_backlog(here: Connection) -> None:
+    due(queue="q", tenant="acme", delay=timedelta(seconds=4))
+    assert not _backlog(here, "queue", "q")
+    assert not _backlog(here, "tenant", "acme")
+
+
+def the_backlog_of_another_is_none(here: Connection) -> None:
+    due(queue="q", tenant="acme")
+    schedule(tenant="other", delay=HOUR)
+    assert not _backlog(here, "queue", "r")
+    assert not _backlog(here, "tenant", "other")
