@@ -33,14 +33,19 @@ def hold(
     """Pause from now on. `scope`: all, tenant, queue, type or group, and `key` its name (none for all). `until`: an
     aware time at which it ends by itself. In the caller's transaction; workers obey within two seconds of its commit.
     InvalidValue names what is wrong; UnknownTenant."""
-    made = Hold(scope=scope, key=_key(scope, key), reason=_text("reason", reason), by=_text("by", by), until=until)
+    made = Hold(
+        scope=scope, key=_key(scope, key), reason=_text("reason", reason), by=_text("by", by), until=until
+    )
     if until is not None:
         _require_time(until, using)
     try:
         made.full_clean()
     except ValidationError as error:
         raise invalid(error) from None
-    if made.scope == HoldScope.TENANT and not Tenant.objects.using(using).filter(slug=made.key, retired_at=None).exists():
+    if (
+        made.scope == HoldScope.TENANT
+        and not Tenant.objects.using(using).filter(slug=made.key, retired_at=None).exists()
+    ):
         raise UnknownTenant(f"there is no tenant {made.key!r}")
     made.save(using=using, force_insert=True)
     return made

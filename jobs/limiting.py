@@ -40,7 +40,9 @@ def limit(
         before = {}
         for field, value in changes.items():
             if field not in FIELDS[type(row)]:
-                raise InvalidValue(field, f"is nothing that is set of it; there are {', '.join(FIELDS[type(row)])}")
+                raise InvalidValue(
+                    field, f"is nothing that is set of it; there are {', '.join(FIELDS[type(row)])}"
+                )
             before[field] = getattr(row, field)
             setattr(row, field, _checked(row, field, value))
         if isinstance(row, TenantQueueLimit) and row.max_running is None:
@@ -83,7 +85,11 @@ def _row(tenant: str | None, queue: str | None, using: str) -> Limited:
         return _queue(str(queue), using)
     if queue is None:
         return owner
-    found = TenantQueueLimit.objects.using(using).select_for_update(of=("self",)).filter(tenant=owner, queue=queue)
+    found = (
+        TenantQueueLimit.objects.using(using)
+        .select_for_update(of=("self",))
+        .filter(tenant=owner, queue=queue)
+    )
     return found.first() or TenantQueueLimit(tenant=owner, queue=queue, max_running=None)  # type: ignore[misc]
 
 
@@ -110,12 +116,14 @@ def _checked(row: Limited, field: str, value: Any) -> Any:
     """Numbers as a form would take them, but no text, truth or fraction that would be rounded."""
     kind = row._meta.get_field(field)
     if value is None:
-        if not kind.null and not isinstance(row, TenantQueueLimit):  # type: ignore[union-attr]
+        if not kind.null and not isinstance(row, TenantQueueLimit):
             raise InvalidValue(field, "must not be empty")
         return None
     if isinstance(kind, models.PositiveIntegerField | models.PositiveSmallIntegerField):
         return whole(field, value, 0)
-    if isinstance(kind, models.FloatField) and (isinstance(value, bool) or not isinstance(value, int | float)):
+    if isinstance(kind, models.FloatField) and (
+        isinstance(value, bool) or not isinstance(value, int | float)
+    ):
         raise InvalidValue(field, f"{describe(value)} is not a number")
     if isinstance(kind, models.BooleanField) and not isinstance(value, bool):
         raise InvalidValue(field, f"{describe(value)} is neither true nor false")

@@ -28,7 +28,6 @@ LIMIT = 100
 REASON_BYTES = 500
 
 
-
 class Shell:
     """Who runs a command on a host: may do all, and is recorded by the name of the account."""
 
@@ -103,7 +102,13 @@ def act(
 
 
 def pause(
-    user: User, scope: str, key: str = "", *, reason: str = "", until: datetime | None = None, using: str = "default"
+    user: User,
+    scope: str,
+    key: str = "",
+    *,
+    reason: str = "",
+    until: datetime | None = None,
+    using: str = "default",
 ) -> Hold:
     """`holds.hold` by this user."""
     target = {"scope": scope, "key": key, "until": until and until.isoformat()}
@@ -137,10 +142,24 @@ def limit(
 ) -> limiting.Limited:
     """`limiting.limit` by this user, recorded with before and after."""
     names = {name: value for name, value in (("tenant", tenant), ("queue", queue)) if value is not None}
-    require(user, "jobs.change_queue" if tenant is None else "jobs.change_tenant", "limit", dict(names), reason, using)
+    require(
+        user,
+        "jobs.change_queue" if tenant is None else "jobs.change_tenant",
+        "limit",
+        dict(names),
+        reason,
+        using,
+    )
     with transaction.atomic(using):
         row, before = limiting.limit(changes, tenant=tenant, queue=queue, using=using)
-        record(user, "limit", {**names, "before": _plain(before), "after": _plain(changes)}, reason, using, changed=1)
+        record(
+            user,
+            "limit",
+            {**names, "before": _plain(before), "after": _plain(changes)},
+            reason,
+            using,
+            changed=1,
+        )
     return row
 
 
@@ -189,7 +208,8 @@ def record(
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: value if isinstance(value, int | float | str | None) else str(value) for name, value in values.items()
+        name: value if isinstance(value, int | float | str | None) else str(value)
+        for name, value in values.items()
     }
 
 

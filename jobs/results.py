@@ -10,7 +10,6 @@ from uuid import UUID
 from jobs.ids import due_of
 from jobs.text import ErrorText
 
-
 Key = tuple[int, str]
 """A concurrency key: whose it is (a tenant's id), and its name."""
 
@@ -32,8 +31,9 @@ class Held(NamedTuple):
     @classmethod
     def of(cls, row: tuple[Any, ...]) -> Held:
         """From a row whose last columns are its tenant and its concurrency key."""
-        *most, tenant_id, key = row
-        return cls(*most, None if key is None else (tenant_id, key))
+        job_id, token, process_id, kind, attempt, most, crashes, tenant_id, key = row
+        name = None if key is None else (tenant_id, key)
+        return cls(job_id, token, process_id, kind, attempt, most, crashes, name)
 
     @property
     def due_at(self) -> datetime:

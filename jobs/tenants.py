@@ -103,7 +103,9 @@ def _in_use(cursor: Any, ids: list[int]) -> list[int]:
 
 def _read(slugs: list[str], using: str) -> dict[str, int]:
     with connections[using].cursor() as cursor:
-        cursor.execute("SELECT slug, id FROM jobs_tenant WHERE slug = ANY(%s) AND retired_at IS NULL", [slugs])
+        cursor.execute(
+            "SELECT slug, id FROM jobs_tenant WHERE slug = ANY(%s) AND retired_at IS NULL", [slugs]
+        )
         return dict(cursor.fetchall())
 
 

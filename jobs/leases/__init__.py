@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.leases.gate import admit, declare
 from jobs.leases.claim import Claimer, ProcessExpired
 from jobs.leases.fetch import fetch
+from jobs.leases.gate import admit, declare
 from jobs.leases.held import Targets, drain, park_held, unpark_held
 from jobs.leases.looks import Line, Looks
 from jobs.leases.park import park, unpark

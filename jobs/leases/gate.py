@@ -39,7 +39,10 @@ def _admit(connection: Connection, keys: list[Key]) -> int:
         # A snapshot of the whole transaction would be older than the lock.
         connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
         connection.execute(load("lock_keys"), {"hashes": arrays.int8s(sorted(map(_hash, keys)))})
-        values = {"tenants": arrays.int8s([tenant_id for tenant_id, _ in keys]), "names": [name for _, name in keys]}
+        values = {
+            "tenants": arrays.int8s([tenant_id for tenant_id, _ in keys]),
+            "names": [name for _, name in keys],
+        }
         cursor = connection.execute(load("admit"), values)
     return cursor.rowcount
 

@@ -32,7 +32,9 @@ class Targets:
     def of(cls, holds: Iterable[tuple[str, str]]) -> Targets:
         """From pairs of scope and key; other scopes are left out."""
         some = list(holds)
-        return cls([key for scope, key in some if scope == "type"], [key for scope, key in some if scope == "group"])
+        return cls(
+            [key for scope, key in some if scope == "type"], [key for scope, key in some if scope == "group"]
+        )
 
 
 def park_held(connection: Connection, held: Targets, since: datetime, now: datetime) -> tuple[int, set[Key]]:
@@ -58,7 +60,9 @@ def unpark_held(
     return _counted(connection.execute(load("unpark_held"), _lists(values)).fetchall())
 
 
-def drain(connection: Connection, hold_id: int, rate: int, targets: Targets, held: Targets) -> tuple[int, set[Key]]:
+def drain(
+    connection: Connection, hold_id: int, rate: int, targets: Targets, held: Targets
+) -> tuple[int, set[Key]]:
     """`unpark_held` for one hold, at most `rate` a second over all dispatchers: one at a time, none waits."""
     with connection.transaction():
         lock = "SELECT FROM jobs_hold WHERE id = %s AND drained_at IS NULL FOR NO KEY UPDATE SKIP LOCKED"
@@ -66,9 +70,12 @@ def drain(connection: Connection, hold_id: int, rate: int, targets: Targets, hel
             return 0, set()
         row = connection.execute(load("drain"), {"key": str(hold_id), "rate": rate}).fetchone()
         allowed = row[0] if row else 0
-        back, keys = unpark_held(connection, targets, held, min(allowed, BATCH)) if allowed else (0, set[Key]())
+        back, keys = (
+            unpark_held(connection, targets, held, min(allowed, BATCH)) if allowed else (0, set[Key]())
+        )
         connection.execute(
-            "UPDATE jobs_ratebucket SET tokens = tokens - %s WHERE scope = 'hold' AND key = %s", [back, str(hold_id)]
+            "UPDATE jobs_ratebucket SET tokens = tokens - %s WHERE scope = 'hold' AND key = %s",
+            [back, str(hold_id)],
         )
     return back, keys
 

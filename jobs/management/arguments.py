@@ -44,7 +44,9 @@ def moment(text: str) -> datetime | timedelta:
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise ArgumentTypeError(f"{text!r} is no time; write 2026-12-31T18:00Z, or 30m, 2h, 1d from now") from error
+        raise ArgumentTypeError(
+            f"{text!r} is no time; write 2026-12-31T18:00Z, or 30m, 2h, 1d from now"
+        ) from error
     if found.utcoffset() is None:
         raise ArgumentTypeError(f"{text!r} does not say in which zone; append Z or +02:00")
     return found

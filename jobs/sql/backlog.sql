@@ -26,7 +26,7 @@ SELECT EXISTS (
             AND run_at <= %(until)s
         UNION ALL
         SELECT FROM jobs_queueentry
-        WHERE %(scope)s = 'tenant' AND queue = queue.queue AND lease_token IS NULL AND parked IS NULL
+        WHERE queue = queue.queue AND lease_token IS NULL AND parked IS NULL
             AND run_at <= %(until)s
             AND tenant_id = (SELECT id FROM jobs_tenant WHERE slug = %(key)s)
         LIMIT 1

@@ -19,7 +19,11 @@ def the_order_of_the_locks_is_that_of_all(connection: Connection) -> None:
 MUTANTS: Mutants = {
     who_waited_for_another_counts_what_it_gave: [
         (gate._admit, 'connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")', "pass"),
-        (gate._admit, 'connection.execute(load("lock_keys"), {"hashes": arrays.int8s(sorted(map(_hash, keys)))})', "pass"),
+        (
+            gate._admit,
+            'connection.execute(load("lock_keys"), {"hashes": arrays.int8s(sorted(map(_hash, keys)))})',
+            "pass",
+        ),
     ],
     the_order_of_the_locks_is_that_of_all: [
         (gate._admit, "arrays.int8s(sorted(map(_hash, keys)))", "arrays.int8s(list(map(_hash, keys)))"),

@@ -254,7 +254,7 @@ def test_types_are_told_with_what_they_allow_where_it_is_not_one(here: Connectio
 
 @pytest.mark.parametrize("most", [0, -1, True, 1.5, "2", None, 10_001])
 def test_a_type_that_allows_no_whole_number_is_refused(most: Any) -> None:
-    with pytest.raises(NotConfigured, match="concurrency is .*; a whole number from 1 to 10000"):
+    with pytest.raises(NotConfigured, match=r"concurrency is .*; a whole number from 1 to 10000"):
         job_type("test.wrong", concurrency=most)(lambda context: None)
     assert registry.get("test.wrong") is None
 

@@ -96,7 +96,9 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("field", "options"), WRONG, ids=lambda value: str(value)[:50])
-def test_what_cannot_be_held_is_refused_by_name(here: Connection, field: str, options: dict[str, Any]) -> None:
+def test_what_cannot_be_held_is_refused_by_name(
+    here: Connection, field: str, options: dict[str, Any]
+) -> None:
     with pytest.raises(InvalidValue, match=f"^{field}: ") as caught:
         holds.hold(**{"scope": "queue", "key": "q", **options})
     assert caught.value.field == field

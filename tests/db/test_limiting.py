@@ -26,7 +26,9 @@ def acme() -> Tenant:
 
 
 def test_a_tenants_limits_are_set_and_what_was_before_is_told(acme: Tenant) -> None:
-    row, before = limit({"max_running": 5, "weight": 3, "rate": 10, "rate_per": "minute", "burst": 20}, tenant="acme")
+    row, before = limit(
+        {"max_running": 5, "weight": 3, "rate": 10, "rate_per": "minute", "burst": 20}, tenant="acme"
+    )
     acme.refresh_from_db()
     assert row == acme
     assert (acme.max_running, acme.weight, acme.rate, acme.rate_per, acme.burst) == (5, 3, 10, "minute", 20)
@@ -101,9 +103,9 @@ def test_who_is_limited_is_named_and_exists() -> None:
         limit({"max_running": 1}, tenant="nobody")
     with pytest.raises(InvalidValue, match="name a tenant, a queue, or both"):
         limit({"max_running": 1})
-    with pytest.raises(InvalidValue, match="^queue: "):
+    with pytest.raises(InvalidValue, match=r"^queue: "):
         limit({"max_running": 1}, queue=" ")
-    with pytest.raises(InvalidValue, match="^tenant: "):
+    with pytest.raises(InvalidValue, match=r"^tenant: "):
         limit({"max_running": 1}, tenant=" ")
     assert not Queue.objects.exists()
 

@@ -154,7 +154,9 @@ VERBS = {
     ),
     "settle snoozed": settles(Snoozed(timedelta()), "lock what is still ours", "back to waiting"),
     "settle cancelled": settles(Cancelled(), "lock what is still ours", "into a final state"),
-    "schedule with a concurrency key": schedules("within the look-ahead", "enter", "admit, step 1", "exit", gated=True),
+    "schedule with a concurrency key": schedules(
+        "within the look-ahead", "enter", "admit, step 1", "exit", gated=True
+    ),
     "settle and admit": Verb(settles_and_admits, ("completed and without", "enter", "admit, step 1", "exit")),
     "release": settles(Released(), "lock what is still ours", "back to waiting"),
     "rescue": Verb(rescues, ("enter", "rescue: entries", "lock what is still", "back to waiting", "exit")),

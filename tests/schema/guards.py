@@ -40,16 +40,28 @@ KEYED = "WHEN concurrency_key IS NOT NULL THEN 'key'"
 LIVE = """ANY(
             SELECT unnest(types) FROM jobs_process WHERE ended_at IS NULL AND lease_expires_at > clock_timestamp()
         )"""
-HELD = "            AND (job_type = ANY(%(types)s::text[]) OR \"group\" = ANY(%(groups)s::text[]))\n"
+HELD = '            AND (job_type = ANY(%(types)s::text[]) OR "group" = ANY(%(groups)s::text[]))\n'
 
 GUARDS: dict[str, list[tuple[str, Check]]] = {
     "claim": [
-        ("                AND job_type <> ALL(ARRAY(SELECT key FROM held_kinds WHERE scope = 'type'))\n", guards_held.a_held_type_is_not_claimed),
-        ("                AND (\"group\" IS NULL OR \"group\" <> ALL(ARRAY(SELECT key FROM held_kinds WHERE scope = 'group')))\n", guards_held.a_held_group_is_not_claimed),
-        ("\"group\" IS NULL OR ", guards_held.what_has_no_group_is_claimed),
+        (
+            "                AND job_type <> ALL(ARRAY(SELECT key FROM held_kinds WHERE scope = 'type'))\n",
+            guards_held.a_held_type_is_not_claimed,
+        ),
+        (
+            '                AND ("group" IS NULL OR "group" <> ALL(ARRAY(SELECT key FROM held_kinds WHERE scope = \'group\')))\n',
+            guards_held.a_held_group_is_not_claimed,
+        ),
+        ('"group" IS NULL OR ', guards_held.what_has_no_group_is_claimed),
         (" AND (until IS NULL OR until > now())\n),\npick", guards_held.a_hold_that_has_ended_holds_nothing),
-        ("drained_at IS NULL AND scope IN ('type', 'group') AND ", guards_held.a_hold_that_is_over_holds_nothing),
-        (" AND since <= now() AND (until IS NULL OR until > now())\n),\npick", guards_held.a_hold_that_has_not_begun_holds_nothing),
+        (
+            "drained_at IS NULL AND scope IN ('type', 'group') AND ",
+            guards_held.a_hold_that_is_over_holds_nothing,
+        ),
+        (
+            " AND since <= now() AND (until IS NULL OR until > now())\n),\npick",
+            guards_held.a_hold_that_has_not_begun_holds_nothing,
+        ),
         (" WHERE scope = 'type'", guards_held.the_name_of_another_kind_holds_nothing),
         (" WHERE scope = 'group'", guards_held.the_name_of_another_kind_holds_nothing),
         ("lease_token IS NULL AND ", guards_claim.a_leased_entry_is_not_claimed),
@@ -93,11 +105,13 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         (" AND id <= claimed.job_id", guards_claim.what_has_no_row_brings_no_payload),
     ],
     "backlog": [
-        ("%(scope)s = 'tenant' AND ", guards_held.a_queue_drains_whoever_waits_in_it),
         (" AND run_at <= %(until)s\n        UNION", guards_held.what_came_after_is_no_backlog),
         (" AND run_at <= %(until)s\n            AND tenant", guards_held.what_came_after_is_no_backlog),
         ("WHERE %(scope)s <> 'queue' OR queue.queue = %(key)s", guards_held.the_backlog_of_another_is_none),
-        ("AND tenant_id = (SELECT id FROM jobs_tenant WHERE slug = %(key)s)", guards_held.the_backlog_of_another_is_none),
+        (
+            "AND tenant_id = (SELECT id FROM jobs_tenant WHERE slug = %(key)s)",
+            guards_held.the_backlog_of_another_is_none,
+        ),
     ],
     "payloads": [
         (" AND id >= claimed.id", guards_claim.each_job_brings_its_own_payload),
@@ -201,19 +215,28 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
     ],
     "park_held": [
         ("process_id IS NULL AND ", guards_held.what_runs_is_not_parked),
-        (" AND parked IS NULL\n            AND run_at", guards_held.what_is_parked_for_another_reason_stays_so),
+        (
+            " AND parked IS NULL\n            AND run_at",
+            guards_held.what_is_parked_for_another_reason_stays_so,
+        ),
         (" AND run_at <= %(now)s", guards_held.what_is_not_due_is_not_parked),
         ("run_at > %(since)s AND ", guards_held.what_was_looked_at_is_not_read_again),
         (HELD, guards_held.other_types_and_groups_are_not_parked),
         (" AND queue > queue.queue", guards_held.the_queues_of_all_are_looked_into_once),
         (" UNION ALL SELECT place FROM in_line", guards_held.who_waits_for_a_key_is_parked),
-        ("process_id IS NULL AND parked = 'key' AND run_at", guards_held.what_is_parked_for_another_reason_stays_so),
+        (
+            "process_id IS NULL AND parked = 'key' AND run_at",
+            guards_held.what_is_parked_for_another_reason_stays_so,
+        ),
     ],
     "unpark_held": [
         ("parked = 'hold'", guards_held.what_is_held_alone_comes_back),
         ("AND (%(everything)s OR ", guards_held.what_the_hold_did_not_hold_stays),
         ("job_type <> ALL(%(held_types)s::text[]) AND ", guards_held.what_another_hold_holds_stays),
-        (" AND coalesce(\"group\", '') <> ALL(%(held_groups)s::text[])", guards_held.what_another_hold_holds_stays),
+        (
+            " AND coalesce(\"group\", '') <> ALL(%(held_groups)s::text[])",
+            guards_held.what_another_hold_holds_stays,
+        ),
         ("coalesce(\"group\", '')", guards_held.what_has_no_group_comes_back),
         (KEYED, guards_held.who_comes_back_with_a_key_waits_for_it),
         ("run_at = greatest(run_at, clock_timestamp())", guards_held.who_comes_back_runs_from_now_on),
@@ -227,7 +250,10 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
     ],
     "key_breaches": [
         ("count > most AND ", guards_keys.a_full_key_is_sound),
-        (" AND (changed_at IS NULL OR last_at > changed_at)", guards_keys.who_was_admitted_before_the_number_was_lowered_is_sound),
+        (
+            " AND (changed_at IS NULL OR last_at > changed_at)",
+            guards_keys.who_was_admitted_before_the_number_was_lowered_is_sound,
+        ),
         ("WHERE coalesce(held.count, 0) < waiting.most", guards_keys.a_full_key_is_sound),
         (" - interval '30 seconds'", guards_keys.who_came_just_now_is_sound),
         (LIVE, guards_keys.who_waits_for_a_worker_is_sound),
@@ -315,7 +341,6 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
 REPLACED = {
     " AND (until IS NULL OR until > now())\n),\npick": "\n),\npick",
     " AND since <= now() AND (until IS NULL OR until > now())\n),\npick": "\n),\npick",
-    "%(scope)s = 'tenant' AND ": "",
     " AND run_at <= %(until)s\n        UNION": "\n        UNION",
     " AND run_at <= %(until)s\n            AND tenant": " AND tenant",
     " AND parked IS NULL\n            AND run_at": " AND run_at",
@@ -323,7 +348,7 @@ REPLACED = {
     "process_id IS NULL AND parked = 'key' AND run_at": "process_id IS NULL AND run_at",
     "parked = 'hold'": "lease_token IS NULL",
     "AND (%(everything)s OR ": "AND (true OR %(everything)s OR ",
-    "coalesce(\"group\", '')": "\"group\"",
+    "coalesce(\"group\", '')": '"group"',
     "run_at, job_id": "run_at DESC, job_id",
     "least(%(rate)s, ": "greatest(0, ",
     WAITS: "WHEN false THEN 'key'",

@@ -226,14 +226,6 @@ def _backlog(here: Connection, scope: str, key: str = "") -> bool:
     return bool(row[0])
 
 
-def a_queue_drains_whoever_waits_in_it(here: Connection) -> None:
-    due(queue="q", tenant="acme")
-    assert _backlog(here, "tenant", "acme")
-    assert not _backlog(here, "tenant", "other")
-    assert _backlog(here, "queue", "q")
-    assert _backlog(here, "all")
-
-
 def what_came_after_is_no_backlog(here: Connection) -> None:
     due(queue="q", tenant="acme", delay=timedelta(seconds=4))
     assert not _backlog(here, "queue", "q")

@@ -21,7 +21,9 @@ HOUR = timedelta(hours=1)
 
 def ago(here: Connection, job: Job, time: timedelta) -> None:
     """As if it had been due, and waited, since then."""
-    here.execute("UPDATE jobs_queueentry SET run_at = clock_timestamp() - %s WHERE job_id = %s", [time, job.id])
+    here.execute(
+        "UPDATE jobs_queueentry SET run_at = clock_timestamp() - %s WHERE job_id = %s", [time, job.id]
+    )
 
 
 def what_is_born_with_a_key_waits_for_it(here: Connection) -> None:

@@ -68,8 +68,16 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
     "admit": ("jobs_queueentry_key", 8, 0),
     "keys_due": ("jobs_queueentry_keydue", 10, 0),
     "keys_waiting": ("jobs_queueentry_keyline", 8, 0),
-    "park_held": ("jobs_queueentry_(next|ready|keydue)", 20, 0),  # what is due and not held is passed on the way
-    "unpark_held": ("jobs_queueentry_held", 20, 0),  # sorted in vain when the statistics say that there is none
+    "park_held": (
+        "jobs_queueentry_(next|ready|keydue)",
+        20,
+        0,
+    ),  # what is due and not held is passed on the way
+    "unpark_held": (
+        "jobs_queueentry_held",
+        20,
+        0,
+    ),  # sorted in vain when the statistics say that there is none
     "cancel_timers": ("jobs_timer__.*", 4, 3),
     "cancel_entries": ("jobs_queueentry_pkey", 4, 0),
     "reschedule_timers": ("jobs_timer__.*", 4, 3),

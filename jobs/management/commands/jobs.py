@@ -48,16 +48,24 @@ class Command(BaseCommand):
             made.add_argument("ids", nargs="+", type=arguments.job_id, metavar="id")
         pause = verb("pause", "keep jobs from starting; what runs goes on")
         _target(pause)
-        pause.add_argument("--until", type=arguments.moment, help="resume by itself: 2026-12-31T18:00Z, 30m, 2h, 1d")
+        pause.add_argument(
+            "--until", type=arguments.moment, help="resume by itself: 2026-12-31T18:00Z, 30m, 2h, 1d"
+        )
         resume = verb("resume", "end the holds of a target")
         _target(resume)
         resume.add_argument("--rate", type=arguments.limit, help="jobs a second at which the backlog starts")
-        limits = verb("limits", "show limits and holds, or set limits: a number, 0 (none may run) or none (unlimited)")
+        limits = verb(
+            "limits", "show limits and holds, or set limits: a number, 0 (none may run) or none (unlimited)"
+        )
         limits.add_argument("--tenant")
         limits.add_argument("--queue")
         limits.add_argument("--max-running", **ABSENT, type=arguments.limit)
-        limits.add_argument("--weight", **ABSENT, type=arguments.limit, help="share of the claims, of a tenant")
-        limits.add_argument("--rate", **ABSENT, type=arguments.rate, help="starts, as 10/second, 100/minute, 600/hour")
+        limits.add_argument(
+            "--weight", **ABSENT, type=arguments.limit, help="share of the claims, of a tenant"
+        )
+        limits.add_argument(
+            "--rate", **ABSENT, type=arguments.rate, help="starts, as 10/second, 100/minute, 600/hour"
+        )
         limits.add_argument("--burst", **ABSENT, type=arguments.limit, help="starts that may be saved up")
         limits.add_argument("--noisy-share", **ABSENT, type=arguments.share, help="0.01 to 1, of a queue")
 
@@ -67,7 +75,9 @@ class Command(BaseCommand):
             found, lines = act(options)
         except SchedulerError as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(json.dumps(found, default=str, ensure_ascii=False) if options["json"] else "\n".join(lines))
+        self.stdout.write(
+            json.dumps(found, default=str, ensure_ascii=False) if options["json"] else "\n".join(lines)
+        )
         if found.get("changed") == 0 and not found.get("requested"):
             raise CommandError("nothing was changed")
 
@@ -94,7 +104,9 @@ class Command(BaseCommand):
         )
         if scope == HoldScope.TYPE and registry.get(key) is None:
             self.stderr.write(f"warning: no type {key!r} is registered here")
-        return _hold(made), [f"paused {made}" + (f" until {made.until:%Y-%m-%d %H:%M:%S %Z}" if made.until else "")]
+        return _hold(made), [
+            f"paused {made}" + (f" until {made.until:%Y-%m-%d %H:%M:%S %Z}" if made.until else "")
+        ]
 
     def _resume(self, options: dict[str, Any]) -> Answer:
         scope, key = options["scope"], options["key"]
@@ -103,7 +115,11 @@ class Command(BaseCommand):
             raise CommandError(f"nothing holds {' '.join(filter(None, (scope, key)))}")
         lifted = [
             operator.resume(
-                operator.Shell(), each, rate=options["rate"], reason=options["reason"], using=options["database"]
+                operator.Shell(),
+                each,
+                rate=options["rate"],
+                reason=options["reason"],
+                using=options["database"],
             )
             for each in found
         ]
@@ -142,7 +158,9 @@ def _act(verb: str, options: dict[str, Any]) -> Answer:
 
 
 def _changes(options: dict[str, Any]) -> dict[str, Any]:
-    changes = {name: options[name] for name in ("max_running", "weight", "burst", "noisy_share") if name in options}
+    changes: dict[str, Any] = {
+        name: options[name] for name in ("max_running", "weight", "burst", "noisy_share") if name in options
+    }
     if "rate" in options:
         changes["rate"], per = options["rate"]
         if per is not None:
@@ -172,7 +190,9 @@ def _line(row: limiting.Limited) -> str:
     who = " in ".join(f"{name} {shown[name]}" for name in names if name in shown)
     if shown.get("rate") is None:
         shown.pop("rate_per", None)
-    values = [f"{name} {value}" for name, value in shown.items() if name not in names and value not in (None, "")]
+    values = [
+        f"{name} {value}" for name, value in shown.items() if name not in names and value not in (None, "")
+    ]
     return f"{who}: {', '.join(values) or 'unlimited'}"
 
 
