@@ -34,7 +34,7 @@ def asked(*words: str) -> Any:
 def test_a_job_is_cancelled_and_retried_and_recorded_by_the_account() -> None:
     job = schedule()
     assert run("cancel", str(job.id), "--reason", "no more") == ("1 cancelled", "")
-    assert job.state.value == "cancelled"
+    assert str(job.state) == "cancelled"
     action = OperatorAction.objects.get()
     assert (action.verb, action.actor, action.reason) == ("cancel", None, "no more")
     assert action.actor_name == Shell().get_username()
@@ -45,7 +45,7 @@ def test_a_job_is_cancelled_and_retried_and_recorded_by_the_account() -> None:
         "requested": 0,
         "skipped": {},
     }
-    assert job.state.value == "queued"
+    assert str(job.state) == "queued"
 
 
 def test_what_changed_nothing_says_so_and_exits_with_1() -> None:
