@@ -34,23 +34,24 @@ _READER = (
 
 def grants(owner: Connection, application: str, reader: str | None = None) -> Iterator[str]:
     """Statements that give these existing roles what they need in the current schema; run by the owner of its tables,
-    any number of times. ValueError when a role does not exist or is one that grants cannot bind."""
+    any number of times. ValueError when a role does not exist or is one that grants cannot bind, and before `migrate`."""
+    if owner.execute("SELECT to_regclass('django_migrations')").fetchone() == (None,):
+        raise ValueError("this database has no tables yet: run manage.py migrate first")
     for role in filter(None, (application, reader)):
         _check(owner, role)
     (schema,) = owner.execute("SELECT current_schema()").fetchone() or ("public",)
     models = apps.get_app_config("jobs").get_models()
     tables = [sql.Identifier(schema, model._meta.db_table) for model in models if model._meta.managed]
-    for role, templates in ((application, _APPLICATION), (reader, _READER)):
-        for template in templates if role else ():
-            yield (
-                sql.SQL(template)
-                .format(
-                    schema=sql.Identifier(schema),
-                    role=sql.Identifier(role or ""),
-                    tables=sql.SQL(", ").join(tables),
-                )
-                .as_string(None)
-            )
+    for name, templates in ((application, _APPLICATION), (reader, _READER)):
+        if name is None:
+            continue
+        parts = {
+            "schema": sql.Identifier(schema),
+            "role": sql.Identifier(name),
+            "tables": sql.SQL(", ").join(tables),
+        }
+        for template in templates:
+            yield sql.SQL(template).format(**parts).as_string(None)
 
 
 def _check(owner: Connection, role: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connections
 from psycopg import errors, sql
 
 from dispatch.dispatcher import Dispatcher
@@ -20,10 +21,11 @@ from jobs.errors import DayMissing
 from jobs.grants import grants
 from jobs.ids import first_id
 from jobs.models import Job
-from jobs.partitions import PARENTS, day_of, ensure
+from jobs.partitions import PARENTS, day_of
 from jobs.results import Completed
 from jobs.sql import leaf
 from jobs.states import JobState
+from tests import application
 from tests.factories import claim, finish, process, schedule
 
 Connection = psycopg.Connection[Any]
@@ -31,12 +33,13 @@ APPLICATION, READER = "test grants app", "test grants reader"
 HOUR = timedelta(hours=1)
 
 
-@pytest.fixture(autouse=True)
-def _roles(here: Connection) -> None:
+@pytest.fixture
+def roles(here: Connection) -> Connection:
     for role in (APPLICATION, READER):
         here.execute(sql.SQL("CREATE ROLE {}").format(sql.Identifier(role)))
     for statement in grants(here, APPLICATION, READER):
         here.execute(statement.encode())
+    return here
 
 
 @contextmanager
@@ -53,7 +56,8 @@ def refused(here: Connection, statement: str) -> None:
     here.execute("ROLLBACK TO refused")
 
 
-def test_the_application_does_all_the_work_of_a_job(here: Connection) -> None:
+def test_the_application_does_all_the_work_of_a_job(roles: Connection) -> None:
+    here = roles
     with acting_as(here, APPLICATION):
         job = schedule()
         finish(here, claim(here, job, process(here)), Completed(None))
@@ -64,7 +68,8 @@ def test_the_application_does_all_the_work_of_a_job(here: Connection) -> None:
         assert later.state == JobState.CANCELLED
 
 
-def test_what_the_owner_makes_later_is_the_applications_too(here: Connection) -> None:
+def test_what_the_owner_makes_later_is_the_applications_too(roles: Connection) -> None:
+    here = roles
     day = day_of(clock.now()) + timedelta(days=200)
     for parent in PARENTS:  # as a day is made, without the lock and the commits
         here.execute(
@@ -95,17 +100,14 @@ def test_what_the_owner_makes_later_is_the_applications_too(here: Connection) ->
         "SELECT pg_read_file('/etc/passwd')",
     ],
 )
-def test_the_application_has_rows_only(here: Connection, statement: str) -> None:
+def test_the_application_has_rows_only(roles: Connection, statement: str) -> None:
+    here = roles
     with acting_as(here, APPLICATION):
         refused(here, statement)
 
 
-def test_a_missing_day_names_the_command_for_the_owner(here: Connection) -> None:
-    with acting_as(here, APPLICATION), pytest.raises(DayMissing, match="managepartitions ensure"):
-        ensure([day_of(clock.now()) + timedelta(days=300)])
-
-
-def test_a_reader_sees_jobs_and_nobodys_login(here: Connection) -> None:
+def test_a_reader_sees_jobs_and_nobodys_login(roles: Connection) -> None:
+    here = roles
     job = schedule()
     with acting_as(here, READER):
         found = here.execute("SELECT id FROM jobs_job WHERE id >= %s", [first_id(job.due_at)]).fetchall()
@@ -116,9 +118,10 @@ def test_a_reader_sees_jobs_and_nobodys_login(here: Connection) -> None:
             refused(here, statement)
 
 
-def test_it_is_said_who_cannot_be_bound(here: Connection) -> None:
+def test_it_is_said_who_cannot_be_bound(roles: Connection) -> None:
+    here = roles
     (owner,) = here.execute("SELECT current_user").fetchone() or ("",)
-    here.execute("CREATE ROLE \"test grants super\" SUPERUSER")
+    here.execute('CREATE ROLE "test grants super" SUPERUSER')
     for role, told in [
         ("nobody of this name", "there is no role 'nobody of this name'"),
         (owner, "the owner"),
@@ -129,15 +132,42 @@ def test_it_is_said_who_cannot_be_bound(here: Connection) -> None:
                 list(grants(here, *names))
 
 
-def test_the_command_prints_one_statement_a_line(connection: Connection) -> None:
-    connection.execute("CREATE ROLE test_grants_printed")
+@pytest.fixture
+def committed(connection: Connection) -> Iterator[str]:
+    """A role of the application that other connections see, too."""
+    role = f"test_grants_{connection.info.dbname}"
+    application.prepare(connection, role)
+    yield role
+    connection.execute(sql.SQL("DROP OWNED BY {0}; DROP ROLE {0}").format(sql.Identifier(role)))
+
+
+def test_a_missing_day_names_the_command_for_the_owner(
+    committed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    default = connections["default"]
+    default.close()
+    monkeypatch.setitem(default.settings_dict, "USER", committed)
     try:
-        out = StringIO()
-        call_command("sqlgrants", "test_grants_printed", "--reader", "test_grants_printed", stdout=out)
-        lines = out.getvalue().splitlines()
-        assert all(line.startswith(("GRANT ", "REVOKE ", "ALTER ")) and line.endswith(";") for line in lines)
-        assert len(lines) == 9
-        with pytest.raises(CommandError, match="there is no role 'nobody'"):
-            call_command("sqlgrants", "nobody")
+        with pytest.raises(
+            DayMissing, match=r"may not make them; an administrator runs .*managepartitions ensure"
+        ):
+            schedule(delay=timedelta(days=300))
+        assert schedule(delay=HOUR).state == JobState.SCHEDULED
     finally:
-        connection.execute("DROP ROLE test_grants_printed")
+        default.close()
+
+
+def test_before_the_first_migration_it_is_said_what_to_do(here: Connection) -> None:
+    here.execute("DROP TABLE django_migrations CASCADE")
+    with pytest.raises(ValueError, match="migrate first"):
+        list(grants(here, APPLICATION))
+
+
+def test_the_command_prints_one_statement_a_line(committed: str) -> None:
+    out = StringIO()
+    call_command("sqlgrants", committed, "--reader", committed, stdout=out)
+    lines = out.getvalue().splitlines()
+    assert all(line.startswith(("GRANT ", "REVOKE ", "ALTER ")) and line.endswith(";") for line in lines)
+    assert len(lines) == 9
+    with pytest.raises(CommandError, match="there is no role 'nobody'"):
+        call_command("sqlgrants", "nobody")

@@ -18,9 +18,7 @@ class Command(BaseCommand):
         parser.add_argument("--reader", help="a role that may look at jobs and change nothing")
         parser.add_argument("--database", default="default")
 
-    def handle(
-        self, *args: Any, application: str, reader: str | None, database: str, **options: Any
-    ) -> None:
+    def handle(self, *args: Any, application: str, reader: str | None, database: str, **options: Any) -> None:
         try:
             with db.connect(database) as owner:
                 for statement in grants(owner, application, reader):
