@@ -16,6 +16,7 @@ from scheduler_project.benchmark.workloads import (
     precision,
     schedule,
     slow,
+    soak,
     steady,
     wal,
 )
@@ -32,4 +33,5 @@ WORKLOADS: dict[str, Callable[[Stage], Report]] = {
     "fairness": fairness.run,
     "limits": limits.run,
     "slow": slow.run,
+    "soak": soak.run,
 }
