@@ -180,6 +180,6 @@ def parse(text: str) -> Rule:
         by_weekday=weekday not in ("*", "?"),
         notes=tuple(dict.fromkeys(notes)),
     )
-    if not rule.streams:
+    if not rule.day_streams:
         raise CronError("day of month", "no month of this expression has such a day: it would never run")
     return rule

@@ -8,6 +8,7 @@ from scheduler_project.benchmark.report import Report
 from scheduler_project.benchmark.stage import Stage
 from scheduler_project.benchmark.workloads import (
     burst,
+    cron,
     dispatchers,
     parked,
     pinned,
@@ -26,4 +27,5 @@ WORKLOADS: dict[str, Callable[[Stage], Report]] = {
     "wal": wal.run,
     "dispatchers": dispatchers.run,
     "pinned": pinned.run,
+    "cron": cron.run,
 }

@@ -1,0 +1,75 @@
+"""Cron definitions: those that fire at one minute, and a crowd whose slots lie elsewhere."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from datetime import datetime
+from typing import LiteralString
+from zoneinfo import ZoneInfo
+
+from jobs.models import CronDefinition
+from jobs.tenants import tenant_ids
+from scheduler_project.benchmark.client import TENANTS, payload
+from scheduler_project.benchmark.work.tasks import NOOP
+
+BATCH = 5_000
+ZONES = ("UTC", "Africa/Lagos", "America/Phoenix", "Asia/Kolkata", "Asia/Tokyo", "Australia/Brisbane")
+"""Whose clocks never jump: while one shows a time twice, a daily rule does not fire at the second."""
+APART = 2
+"""Hours, at least, between the slot and others of the same rule."""
+
+CROWD: LiteralString = (
+    "INSERT INTO jobs_crondefinition (name, tenant_id, expression, timezone, dst, job_type, payload, priority, enabled, "
+    "misfire, misfire_grace, catchup_window, catchup_limit, overlap, source, next_slot, look_at, last_slot, revision, "
+    "broken) SELECT 'crowd ' || n, %s, '0 0 * * *', 'UTC', 'cron', 'test.noop', '{}', 0, true, 'run_once', '1 min', "
+    "'1 day', 100, 'allow_all', '', at, at, now(), 1, '' FROM (SELECT n, now() + interval '10 min' + "
+    "random() * interval '1 day' AS at FROM generate_series(%s::int, %s) n) spread"
+)
+"""For a tenant, numbered from and to: they wait for slots of the coming day."""
+
+
+def rules(slot: datetime, count: int) -> list[tuple[str, str]]:
+    """Expression and zone of so many different rules, each of which fires at `slot`."""
+    drawn = random.Random(1)  # noqa: S311
+    found = dict.fromkeys(_rule(slot, drawn) for _ in range(count))
+    while len(found) < count:
+        found[_rule(slot, drawn)] = None
+    return list(found)
+
+
+def define(numbers: range, slot: datetime, different: int) -> Iterator[int]:
+    """A definition for each number, with the payload of the client's jobs, that fires at `slot`; yields how many there
+    are so far. Neighbours never share a rule."""
+    texts = rules(slot, different)
+    tenants = tenant_ids(f"tenant {n}" for n in range(TENANTS))
+    for start in range(numbers.start, numbers.stop, BATCH):
+        CronDefinition.objects.bulk_create(
+            CronDefinition(
+                name=f"fires {n}",
+                tenant_id=tenants[f"tenant {n % TENANTS}"],
+                expression=texts[n % different][0],
+                timezone=texts[n % different][1],
+                job_type=NOOP,
+                payload=payload(n),
+            )
+            for n in range(start, min(start + BATCH, numbers.stop))
+        )
+        yield min(start + BATCH, numbers.stop) - numbers.start
+
+
+def _rule(slot: datetime, drawn: random.Random) -> tuple[str, str]:
+    zone = drawn.choice(ZONES)
+    wall = slot.astimezone(ZoneInfo(zone))
+    away = [hour for hour in range(24) if APART <= (hour - wall.hour) % 24 <= 24 - APART]
+    day = weekday = "*"
+    match drawn.randrange(3):
+        case 0:
+            day = _list(wall.day, drawn.sample(range(1, 32), 5))
+        case 1:
+            weekday = _list(wall.isoweekday() % 7, drawn.sample(range(7), 3))
+    return f"{wall.minute} {_list(wall.hour, drawn.sample(away, 2))} {day} * {weekday}", zone
+
+
+def _list(one: int, others: list[int]) -> str:
+    return ",".join(map(str, sorted({one, *others})))
