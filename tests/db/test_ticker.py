@@ -156,7 +156,7 @@ def test_no_more_than_the_limit_is_caught_up(here: Connection) -> None:
 
 
 def test_a_broken_definition_is_marked_and_the_others_go_on(here: Connection) -> None:
-    broken, other = define("broken"), define("other")
+    broken, other = define("broken", expression=soon()), define("other")
     by_sql(broken, timezone="Mars/Olympus")
     now = clock.now()
     assert tick(here, now) == 2
