@@ -5,13 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from datetime import datetime
-from typing import LiteralString
+from typing import Any, LiteralString
 from zoneinfo import ZoneInfo
+
+import psycopg
 
 from jobs.models import CronDefinition
 from jobs.tenants import tenant_ids
 from scheduler_project.benchmark.client import TENANTS, payload
 from scheduler_project.benchmark.work.tasks import NOOP
+
+Connection = psycopg.Connection[Any]
 
 BATCH = 5_000
 ZONES = ("UTC", "Africa/Lagos", "America/Phoenix", "Asia/Kolkata", "Asia/Tokyo", "Australia/Brisbane")
@@ -19,7 +23,7 @@ ZONES = ("UTC", "Africa/Lagos", "America/Phoenix", "Asia/Kolkata", "Asia/Tokyo",
 APART = 2
 """Hours, at least, between the slot and others of the same rule."""
 
-CROWD: LiteralString = (
+_CROWD: LiteralString = (
     "INSERT INTO jobs_crondefinition (name, tenant_id, expression, timezone, dst, job_type, payload, priority, enabled, "
     "misfire, misfire_grace, catchup_window, catchup_limit, overlap, source, next_slot, look_at, last_slot, revision, "
     "broken) SELECT 'crowd ' || n, %s, '0 0 * * *', 'UTC', 'cron', 'test.noop', '{}', 0, true, 'run_once', '1 min', "
@@ -27,6 +31,10 @@ CROWD: LiteralString = (
     "random() * interval '1 day' AS at FROM generate_series(%s::int, %s) n) spread"
 )
 """For a tenant, numbered from and to: they wait for slots of the coming day."""
+_SWAP: LiteralString = (
+    "ALTER TABLE jobs_crondefinition RENAME TO crowd_between; ALTER TABLE crowd RENAME TO jobs_crondefinition; "
+    "ALTER TABLE crowd_between RENAME TO crowd"
+)
 
 
 def rules(slot: datetime, count: int) -> list[tuple[str, str]]:
@@ -73,3 +81,25 @@ def _rule(slot: datetime, drawn: random.Random) -> tuple[str, str]:
 
 def _list(one: int, others: list[int]) -> str:
     return ",".join(map(str, sorted({one, *others})))
+
+
+def crowd(connection: Connection, few: int, many: int) -> None:
+    """So many definitions whose slots lie elsewhere, and so few in another table of the same kind."""
+    tenant = tenant_ids(["crowd"])["crowd"]
+    connection.execute(_CROWD, [tenant, 1, few])
+    connection.execute("CREATE TABLE crowd (LIKE jobs_crondefinition INCLUDING ALL)")
+    connection.execute("INSERT INTO crowd SELECT * FROM jobs_crondefinition")
+    connection.execute(_CROWD, [tenant, few + 1, many])
+    connection.execute("VACUUM ANALYZE crowd")
+    connection.execute("VACUUM ANALYZE jobs_crondefinition")
+
+
+def swap(connection: Connection) -> None:
+    """Each takes the place of the other."""
+    with connection.transaction():
+        connection.execute(_SWAP)
+
+
+def disperse(connection: Connection) -> None:
+    connection.execute("DROP TABLE crowd")
+    connection.execute("TRUNCATE jobs_crondefinition, jobs_cronrevision")
