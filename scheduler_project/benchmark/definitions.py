@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString
 from zoneinfo import ZoneInfo
 
 import psycopg
+from django.db import transaction
 
 from jobs.models import CronDefinition
 from jobs.tenants import tenant_ids
@@ -50,20 +52,33 @@ def define(numbers: range, slot: datetime, different: int) -> Iterator[int]:
     """A definition for each number, with the payload of the client's jobs, that fires at `slot`; yields how many there
     are so far. Neighbours never share a rule."""
     texts = rules(slot, different)
-    tenants = tenant_ids(f"tenant {n}" for n in range(TENANTS))
     for start in range(numbers.start, numbers.stop, BATCH):
-        CronDefinition.objects.bulk_create(
-            CronDefinition(
-                name=f"fires {n}",
-                tenant_id=tenants[f"tenant {n % TENANTS}"],
-                expression=texts[n % different][0],
-                timezone=texts[n % different][1],
-                job_type=NOOP,
-                payload=payload(n),
-            )
-            for n in range(start, min(start + BATCH, numbers.stop))
-        )
-        yield min(start + BATCH, numbers.stop) - numbers.start
+        made = range(start, min(start + BATCH, numbers.stop))
+        CronDefinition.objects.bulk_create(_definition(n, *texts[n % different]) for n in made)
+        yield made.stop - numbers.start
+
+
+def rehearse(count: int) -> float:
+    """Seconds that so many will take, judged by a batch that is not kept."""
+    batch, begun = min(count, BATCH), time.perf_counter()
+    slot = datetime.now(UTC) + timedelta(hours=1)
+    with transaction.atomic():
+        for _ in define(range(batch), slot, batch):
+            pass
+        transaction.set_rollback(True)
+    return (time.perf_counter() - begun) * count / batch
+
+
+def _definition(number: int, expression: str, zone: str) -> CronDefinition:
+    slug = f"tenant {number % TENANTS}"
+    return CronDefinition(
+        name=f"fires {number}",
+        tenant_id=tenant_ids([slug])[slug],
+        expression=expression,
+        timezone=zone,
+        job_type=NOOP,
+        payload=payload(number),
+    )
 
 
 def _rule(slot: datetime, drawn: random.Random) -> tuple[str, str]:

@@ -27,8 +27,8 @@ RULES = 0.2
 CROWD, FEW = 10.0, 0.01
 """Definitions of the crowd per definition that fires, and of the few that it is compared with."""
 ROUNDS, PASSES = 20, 5
-PER_SECOND = 1_000
-"""So slow a machine still has them all defined, and their slots worked out, before they are to be written ahead."""
+SLOWER = 1.5
+"""Than rehearsed: meanwhile the dispatcher works out their slots."""
 SPARE = 5.0
 LEAST_AHEAD = 5.0
 """Seconds ahead that a handful of definitions is written."""
@@ -128,7 +128,7 @@ def _set_ahead(part: float) -> float:
 
 def _fire(stage: Stage, fleet: Fleet, meter: Meter, count: int, ahead: float) -> Fired:
     client = stage.client
-    due = _minute_after(client.now() + count / PER_SECOND + SPARE + ahead)
+    due = _minute_after(client.now() + SLOWER * definitions.rehearse(count) + SPARE + ahead)
     slot, begin = datetime.fromtimestamp(due, UTC), due - ahead
     numbers = client.expect([due] * count)
     for done in definitions.define(numbers, slot, max(1, round(count * RULES))):
