@@ -111,22 +111,19 @@ class Claimer:
         if free > 0:
             self.passed.untie()
         for _ in range(ROUNDS):
-            if self._closed:
+            if self._queue_full or self._closed:
                 break
             if self.looks.due(busy=len(self.ring) > 0):
                 self.looks.look(connection)
                 looked = True
             self._bring_back(connection)
-            if shares := self.ring.choose(size):
-                if noise is not None and not (shares := self._hush(shares, noise)):
-                    hushed = True
-                    continue
-                if claims := self._take(connection, shares, size, max(0, free)):
+            if chosen := self.ring.choose(size):
+                shares = self._hush(chosen, noise)
+                hushed |= not shares
+                if shares and (claims := self._take(connection, shares, size, max(0, free))):
                     if self.line.coming:
                         self.line.took(claims)
                     return claims
-                if self._queue_full:
-                    break
             elif looked or hushed:
                 break
             else:
@@ -157,8 +154,10 @@ class Claimer:
     def _closed(self) -> bool:
         return time.monotonic() < self._closed_until
 
-    def _hush(self, shares: list[Share], noise: Noise) -> list[Share]:
+    def _hush(self, shares: list[Share], noise: Noise | None) -> list[Share]:
         """Without those that hold their share of our threads, and no more of the others than their share allows."""
+        if noise is None:
+            return shares
         kept, rivals = [], len(self.ring) > 1
         for share in shares:
             room = None
@@ -235,17 +234,19 @@ class Claimer:
     def _send(
         self, connection: Connection, day: date | None, values: dict[str, Any], limited: list[int]
     ) -> list[tuple[Any, ...]]:
-        statement = for_day("claim", day)
         queue = self._counts.queue is not None or self._draining
-        locks = limited or queue
+        locks = bool(limited) or queue
+        statement = for_day("claim", day, not locks)
         with (
             connection.pipeline() if locks else nullcontext(),
             connection.transaction() if locks else nullcontext(),
         ):
             if queue:  # before its tenants
-                connection.execute(load("lock_queue"), values)
+                connection.execute(load("lock_queue"), values, prepare=True)
             if limited:
-                connection.execute(load("lock_tenants"), {**values, "limited": arrays.int8s(limited)})
+                connection.execute(
+                    load("lock_tenants"), {**values, "limited": arrays.int8s(limited)}, prepare=True
+                )
             cursor = connection.execute(statement, values, binary=True, prepare=True)
         return cursor.fetchall()
 

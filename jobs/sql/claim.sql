@@ -9,7 +9,6 @@
 -- for 500 of 50,000). A row that was changed after our snapshot is locked but not found by its new ctid: next time.
 -- An entry that must start at once (its last attempt, it was in a crash, or it takes up a slot of a limit) is taken
 -- for a free thread only, and not before its time; others up to `ahead` before it, and their worker holds them back. What was picked and not taken is told too: the mark must not pass it.
--- What was started is taken from the buckets of those with a rate, by one write for each of them.
 -- Committed asynchronously: a crash of the server may lose a claim, and the job is claimed again.
 WITH number AS MATERIALIZED (
     SELECT nextval('jobs_claim_no') AS no, set_config('synchronous_commit', 'off', true)
@@ -58,27 +57,8 @@ claimed AS (
     WHERE ctid = ANY(ARRAY(SELECT ctid FROM fit WHERE taken))
     RETURNING entry.job_id, entry.due_at, entry.job_type, entry.attempt, entry.max_attempts, entry.crashes,
         entry."group"
-),
-taken AS (
-    SELECT fit.ord, count(*) FROM fit JOIN claimed USING (job_id)
-    WHERE EXISTS (SELECT FROM tenants WHERE tokens IS NOT NULL) OR EXISTS (SELECT FROM room WHERE tokens IS NOT NULL)
-        OR EXISTS (SELECT FROM drains)
-    GROUP BY fit.ord
-),
-spent AS (
-    INSERT INTO jobs_ratebucket AS bucket (scope, key, tokens, refilled_at)
-    SELECT owner.scope, owner.key, greatest(0, owner.tokens - owner.count), moment.read_at
-    FROM (
-        SELECT 'tenant' AS scope, tenants.tenant_id::text AS key, tenants.tokens, taken.count
-        FROM tenants JOIN taken USING (ord)
-        UNION ALL
-        SELECT 'queue', %(queue)s, room.tokens, (SELECT sum(count) FROM taken) FROM room
-        UNION ALL
-        SELECT 'hold', drains.id::text, drains.tokens, (SELECT sum(count) FROM taken) FROM drains
-    ) owner, moment
-    WHERE owner.tokens IS NOT NULL AND owner.count > 0
-    ON CONFLICT (scope, key) DO UPDATE SET tokens = excluded.tokens, refilled_at = excluded.refilled_at
 )
+{spent}
 SELECT tenants.tenant_id, tenants.allowed, tenants.held, tenants.limited, tenants.weight,
     coalesce(tenants.oldest, (SELECT no FROM number)), tenants.slug, tenants.wait,
     nullif(tenants.noisy_exempt, false), room.told,

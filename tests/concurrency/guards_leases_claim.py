@@ -117,13 +117,13 @@ MUTANTS: Mutants = {
         _without('load("lock_queue")', LOCKS, WAITS),
         _without(
             'for_day("claim", day)',
-            "WHEN rule.limited AND NOT lock.held OR EXISTS (SELECT FROM drains WHERE NOT held) THEN 0",
+            "WHEN limited.so AND NOT lock.held OR drain.unlocked THEN 0",
         ),
     ],
     a_tenant_that_another_has_locked_gives_nothing: [
         _without('load("lock_tenants")', LOCKS),
         _without('load("lock_tenants")', LOCKS, WAITS),
-        _without('for_day("claim", day)', "WHEN NOT lock.held THEN 0"),
+        _without('for_day("claim", day)', "WHEN NOT rule.held THEN 0"),
     ],
     what_another_is_claiming_is_not_waited_for: [
         _without('for_day("claim", day)', "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
