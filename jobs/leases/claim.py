@@ -63,6 +63,7 @@ class Room(NamedTuple):
     draining: bool
     """Everything or the queue was held and comes back at a given rate."""
     oldest: int
+    """The oldest claim that was counted; 0: none was."""
     wait: float | None
     """Without room, the seconds until it is worth another try; None: until a job ends."""
     noisy_share: float | None
@@ -318,7 +319,7 @@ class Claimer:
         elif self._counts.queue is None:
             self._counts.queue, known = Count(self.looks.number), False
         else:
-            self._counts.queue.told(0 if room.size == 0 else room.oldest, self.looks.proven)
+            self._counts.queue.told(room.oldest, self.looks.proven)
         if room.size == 0 and room.wait:
             self._closed_until = time.monotonic() + max(FREE_SECONDS, min(room.wait, LONGEST_WAIT))
         elif room.size == 0 and known:  # else it was not locked yet: once more
@@ -343,8 +344,7 @@ class Claimer:
             self._counts.of.pop(tenant_id, None)
         else:
             count = self._counts.of.setdefault(tenant_id, Count(self.looks.number))
-            if held:
-                count.told(oldest, self.looks.proven)
+            count.told(oldest, self.looks.proven)
         if limited and not held and wait != NEVER:
             if tenant_id in asked:
                 self.passed.locked(tenant_id)
