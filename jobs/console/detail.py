@@ -15,6 +15,7 @@ from jobs.ids import due_of
 from jobs.models import Attempt, Job, OperatorAction
 from jobs.operator import COMMANDS, REVEAL
 from jobs.states import CANCELLABLE, FINAL, RETRYABLE, JobState
+from jobs.why import judge
 
 ATTEMPTS = 10
 _MOMENT = timedelta(milliseconds=1)
@@ -73,7 +74,10 @@ def _buttons(user: AbstractBaseUser | AnonymousUser, job: Any) -> list[Button]:
 
 def _why(job: Any) -> list[facts.Section]:
     """What keeps it from running, where it has not ended."""
-    return [] if JobState(job.state) in FINAL else [facts.why(job.why())]
+    if JobState(job.state) in FINAL:
+        return []
+    place = getattr(job, "entry", None) or getattr(job, "timer", None)
+    return [facts.why(judge(place, job._state.db or "default"))]
 
 
 def _page(request: HttpRequest) -> int:

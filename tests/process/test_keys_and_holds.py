@@ -72,6 +72,20 @@ def test_workers_tell_how_many_their_types_allow(commands: Commands, ledger: Led
     assert_sound()
 
 
+def test_an_atomic_body_and_one_that_took_its_process_along_let_the_next_of_their_key_in(
+    commands: Commands, ledger: Ledger
+) -> None:
+    """Without a dispatcher: whoever ends a job sees to it."""
+    commands.worker(threads=2)
+    payload = {"ledger": str(ledger)}
+    jobs = [schedule("test.atomic", {"slug": str(n)}, concurrency_key="a") for n in range(3)]
+    jobs += [schedule("test.exit", payload, concurrency_key="b", max_attempts=1)]
+    jobs += [schedule("test.ledger", payload, concurrency_key="b")]
+    wait_until(lambda: not QueueEntry.objects.exists())
+    assert [str(job.state) for job in jobs] == ["completed"] * 3 + ["failed", "completed"]
+    assert_sound()
+
+
 def test_a_job_with_a_key_starts_at_its_time(commands: Commands, ledger: Ledger) -> None:
     commands.dispatcher()
     commands.worker(threads=4)
