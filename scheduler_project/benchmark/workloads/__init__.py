@@ -14,6 +14,7 @@ from scheduler_project.benchmark.workloads import (
     pinned,
     precision,
     schedule,
+    soak,
     steady,
     wal,
 )
@@ -28,4 +29,5 @@ WORKLOADS: dict[str, Callable[[Stage], Report]] = {
     "dispatchers": dispatchers.run,
     "pinned": pinned.run,
     "cron": cron.run,
+    "soak": soak.run,
 }

@@ -22,11 +22,10 @@ from jobs.management.arguments import positive
 from scheduler_project.benchmark.report import Report, summary
 from scheduler_project.children import STOPPING
 
+NAMES = ("schedule", "burst", "steady", "precision", "parked", "wal", "dispatchers", "pinned")
+LONG = ("cron", "soak")
+"""Not among `all`."""
 ALL = "all"
-IN_ALL = ("schedule", "burst", "steady", "precision", "parked", "wal", "dispatchers", "pinned")
-ALONE = ("cron",)
-"""With them `all` would take longer than a quarter of an hour."""
-NAMES = IN_ALL + ALONE
 STOPPED = 130
 
 
@@ -34,7 +33,7 @@ class Command(BaseCommand):
     help = __doc__ or ""
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("workload", choices=[*NAMES, ALL])
+        parser.add_argument("workload", choices=[*NAMES, *LONG, ALL])
         parser.add_argument("--jobs", type=positive, help="how many, instead of the workload's own number")
         parser.add_argument(
             "--json", dest="file", type=Path, metavar="FILE", help="write what was found there as well"
@@ -46,7 +45,7 @@ class Command(BaseCommand):
         reports: list[Report] = []
         failures: list[str] = []
         with _interruptible():
-            for name in IN_ALL if workload == ALL else [workload]:
+            for name in NAMES if workload == ALL else [workload]:
                 self._name = name
                 try:
                     reports.append(self._run(name, **options))
