@@ -38,8 +38,9 @@ stop: $(READY) ## stop the PostgreSQL that demo, run or manage.py started
 test: $(READY) ## the test suite, on a PostgreSQL of its own
 	$(PY) $(PYTEST) $(SUITE) $(ARGS)
 
-test-extra: $(READY) ## what touches the database again, on Debian's PostgreSQL 15
+test-extra: $(READY) ## what touches the database on Debian's PostgreSQL 15; processes again, under a role with rows only
 	TEST_POSTGRES=15 $(PY) $(PYTEST) -m "not bench" $(ON_15) $(ARGS)
+	TEST_ROLE=application $(PY) $(PYTEST) -m "not bench" tests/process $(ARGS)
 
 check: $(READY) ## lint, format, types, layers, migrations
 	$(PY) -m ruff check .

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobs.models.action import OperatorAction
 from jobs.models.attempt import Attempt
 from jobs.models.cron import CronDefinition, Misfire, Overlap
-from jobs.models.key import UniqueKey
+from jobs.models.key import KeyLimit, UniqueKey
 from jobs.models.limits import BucketScope, Hold, HoldScope, RateBucket, TenantQueueLimit
 from jobs.models.outcome import Outcome
 from jobs.models.process import Process, ProcessKind
@@ -27,6 +27,7 @@ __all__ = [
     "Hold",
     "HoldScope",
     "Job",
+    "KeyLimit",
     "Misfire",
     "OperatorAction",
     "Outcome",

@@ -120,7 +120,7 @@ def what_others_are_held_for_holds_nobody(here: Connection) -> None:
     two_due(here)
     _hold("tenant", "another")
     _hold("queue", "another")
-    _hold("type", "test.noop")
+    _hold("type", "test.echo")
     _hold("group", "default")
     assert len(_alone(here, _claimer(here, informed=True))) == 2
 

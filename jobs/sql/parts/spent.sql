@@ -1,9 +1,11 @@
 -- spent: what was started is taken from the buckets of those with a rate, by one write for each of them.
 , taken AS (
-    SELECT fit.ord, count(*) FROM fit JOIN claimed USING (job_id)
-    WHERE EXISTS (SELECT FROM tenants WHERE tokens IS NOT NULL) OR EXISTS (SELECT FROM room WHERE tokens IS NOT NULL)
+    SELECT ord, count(*) FROM told
+    WHERE claimed AND (
+        EXISTS (SELECT FROM tenants WHERE tokens IS NOT NULL) OR EXISTS (SELECT FROM room WHERE tokens IS NOT NULL)
         OR EXISTS (SELECT FROM drains)
-    GROUP BY fit.ord
+    )
+    GROUP BY ord
 ),
 spent AS (
     INSERT INTO jobs_ratebucket AS bucket (scope, key, tokens, refilled_at)
