@@ -38,7 +38,9 @@ def most_at_once(events: list[Event], key_of: dict[UUID, str]) -> dict[str, int]
 
 def jobs_of(keys: str, each: int, ledger: Ledger, job_type: str = "test.ledger") -> dict[UUID, str]:
     payload = {"ledger": str(ledger), "seconds": 0.02}
-    new = [NewJob(job_type=job_type, payload=payload, concurrency_key=key) for key in keys for _ in range(each)]
+    new = [
+        NewJob(job_type=job_type, payload=payload, concurrency_key=key) for key in keys for _ in range(each)
+    ]
     return {
         job_id: job.concurrency_key or ""
         for (job_id, _), job in zip(Job.objects.schedule_many(new), new, strict=True)

@@ -8,6 +8,7 @@ from scheduler_project.benchmark.report import Report
 from scheduler_project.benchmark.stage import Stage
 from scheduler_project.benchmark.workloads import (
     burst,
+    cron,
     dispatchers,
     fairness,
     limits,
@@ -34,4 +35,5 @@ WORKLOADS: dict[str, Callable[[Stage], Report]] = {
     "limits": limits.run,
     "slow": slow.run,
     "soak": soak.run,
+    "cron": cron.run,
 }

@@ -24,11 +24,11 @@ from scheduler_project.children import STOPPING
 
 ALONE = ("schedule", "burst", "steady", "precision", "parked", "wal", "dispatchers", "pinned")
 FAIR = ("fairness", "limits", "slow")
-NAMES = ALONE + FAIR
 GROUPS = {"all": ALONE, "fair": FAIR}
 """Each about a quarter of an hour, or less."""
-LONG = ("soak",)
+LONG = ("cron", "soak")
 """In none of the groups."""
+NAMES = ALONE + FAIR + LONG
 STOPPED = 130
 
 
@@ -36,7 +36,7 @@ class Command(BaseCommand):
     help = __doc__ or ""
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("workload", choices=[*NAMES, *LONG, *GROUPS])
+        parser.add_argument("workload", choices=[*NAMES, *GROUPS])
         parser.add_argument("--jobs", type=positive, help="how many, instead of the workload's own number")
         parser.add_argument(
             "--json", dest="file", type=Path, metavar="FILE", help="write what was found there as well"
