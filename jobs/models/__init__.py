@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from jobs.models.action import OperatorAction
+from jobs.models.action import ActionResult, OperatorAction
 from jobs.models.attempt import Attempt
 from jobs.models.cron import CronDefinition, Misfire, Overlap
 from jobs.models.key import UniqueKey
+from jobs.models.member import SavedView, TenantMember
+from jobs.models.operation import Operation, OperationChunk, OperationState
 from jobs.models.outcome import Outcome
 from jobs.models.process import Process, ProcessKind
 from jobs.models.queue import Parked, Queue, QueueEntry, Waits
@@ -17,6 +19,7 @@ from jobs.models.timer import Timer
 from jobs.models.job import Job  # isort: skip  # last: its manager knows all of the above
 
 __all__ = [
+    "ActionResult",
     "Attempt",
     "Backlog",
     "CronDefinition",
@@ -27,6 +30,9 @@ __all__ = [
     "Job",
     "Kind",
     "Misfire",
+    "Operation",
+    "OperationChunk",
+    "OperationState",
     "OperatorAction",
     "Outcome",
     "Overlap",
@@ -37,8 +43,10 @@ __all__ = [
     "QueueEntry",
     "Rollup",
     "RollupProgress",
+    "SavedView",
     "Step",
     "Tenant",
+    "TenantMember",
     "TickOutcome",
     "Timer",
     "UniqueKey",
