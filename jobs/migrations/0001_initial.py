@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 
 import django.contrib.postgres.fields
+import django.contrib.postgres.indexes
 import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.datetime
@@ -45,6 +46,13 @@ class Migration(migrations.Migration):
                 ("traceback", models.TextField(default="")),
                 ("fingerprint", models.CharField(max_length=16, null=True)),
             ],
+            options={
+                "indexes": [
+                    django.contrib.postgres.indexes.BrinIndex(
+                        autosummarize=True, fields=["finished_at"], name="jobs_attempt_finished"
+                    )
+                ],
+            },
         ),
         CreatePartitionedModel(
             name="CronTick",
@@ -288,6 +296,123 @@ class Migration(migrations.Migration):
                         condition=models.Q(("max_running__gte", 0)), name="jobs_tenant_max_running"
                     ),
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Rollup",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("all", "All"), ("queue", "Queue"), ("type", "Type"), ("tenant", "Tenant")],
+                        max_length=6,
+                    ),
+                ),
+                ("step", models.SmallIntegerField(choices=[(60, "Minute"), (3600, "Hour")])),
+                ("name", models.CharField(blank=True, default="", max_length=100)),
+                ("at", models.DateTimeField()),
+                ("due", models.IntegerField(default=0)),
+                ("completed", models.IntegerField(default=0)),
+                ("failed", models.IntegerField(default=0)),
+                ("cancelled", models.IntegerField(default=0)),
+                ("errors", models.IntegerField(default=0)),
+                (
+                    "late",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.IntegerField(), default=list, size=None
+                    ),
+                ),
+                (
+                    "ran",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.IntegerField(), default=list, size=None
+                    ),
+                ),
+                ("ran_seconds", models.FloatField(default=0.0)),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [models.Index(fields=["step", "at", "kind"], name="jobs_rollup_at")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("kind", "step", "name", "at"), name="jobs_rollup_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="RollupProgress",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("first", models.DateTimeField()),
+                ("second", models.DateTimeField()),
+                ("hour", models.DateTimeField()),
+                ("counted_at", models.DateTimeField(null=True)),
+                ("foreseen_at", models.DateTimeField(null=True)),
+            ],
+            options={"default_permissions": ()},
+        ),
+        migrations.CreateModel(
+            name="Backlog",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("all", "All"), ("queue", "Queue"), ("type", "Type"), ("tenant", "Tenant")],
+                        max_length=6,
+                    ),
+                ),
+                ("name", models.CharField(blank=True, default="", max_length=100)),
+                ("waiting", models.IntegerField(default=0)),
+                ("oldest", models.DateTimeField(null=True)),
+                ("running", models.IntegerField(default=0)),
+                ("retrying", models.IntegerField(default=0)),
+                ("later", models.IntegerField(default=0)),
+                ("parked", models.IntegerField(default=0)),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [models.UniqueConstraint(fields=("kind", "name"), name="jobs_backlog_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Forecast",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("all", "All"), ("queue", "Queue"), ("type", "Type"), ("tenant", "Tenant")],
+                        max_length=6,
+                    ),
+                ),
+                ("name", models.CharField(blank=True, default="", max_length=100)),
+                ("at", models.DateTimeField()),
+                ("due", models.IntegerField()),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [models.UniqueConstraint(fields=("kind", "name", "at"), name="jobs_forecast_once")],
             },
         ),
         CreatePartitionedModel(
@@ -560,7 +685,15 @@ class Migration(migrations.Migration):
                         condition=models.Q(("state", "failed")),
                         fields=["finished_at"],
                         name="jobs_outcome_failed",
-                    )
+                    ),
+                    models.Index(
+                        condition=models.Q(("state__in", ("failed", "cancelled"))),
+                        fields=["state", "due_at", "job_id"],
+                        name="jobs_outcome_unhappy",
+                    ),
+                    django.contrib.postgres.indexes.BrinIndex(
+                        autosummarize=True, fields=["finished_at"], name="jobs_outcome_finished"
+                    ),
                 ],
             },
         ),

@@ -9,6 +9,7 @@ from jobs.models.key import UniqueKey
 from jobs.models.outcome import Outcome
 from jobs.models.process import Process, ProcessKind
 from jobs.models.queue import Parked, Queue, QueueEntry, Waits
+from jobs.models.rollup import Backlog, Forecast, Kind, Rollup, RollupProgress, Step
 from jobs.models.tenant import Tenant
 from jobs.models.tick import CronRevision, CronRun, CronTick, TickOutcome
 from jobs.models.timer import Timer
@@ -17,11 +18,14 @@ from jobs.models.job import Job  # isort: skip  # last: its manager knows all of
 
 __all__ = [
     "Attempt",
+    "Backlog",
     "CronDefinition",
     "CronRevision",
     "CronRun",
     "CronTick",
+    "Forecast",
     "Job",
+    "Kind",
     "Misfire",
     "OperatorAction",
     "Outcome",
@@ -31,6 +35,9 @@ __all__ = [
     "ProcessKind",
     "Queue",
     "QueueEntry",
+    "Rollup",
+    "RollupProgress",
+    "Step",
     "Tenant",
     "TickOutcome",
     "Timer",

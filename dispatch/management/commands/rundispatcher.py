@@ -1,4 +1,4 @@
-"""Run the loops: dispatch, tick, rescue, upkeep. Any number of these processes work side by side."""
+"""Run the loops: dispatch, tick, rescue, upkeep, rollup. Any number of these processes work side by side."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from dispatch.janitor import Janitor
 from dispatch.loop import Loop, Pass
 from dispatch.ready import require_migrated
 from dispatch.rescuer import Rescuer
+from dispatch.rollup import Rollups
 from dispatch.shutdown import Shutdown
 from dispatch.ticker import Ticker
 from jobs import db
@@ -25,7 +26,7 @@ from jobs.models.process import ProcessKind
 
 logger = logging.getLogger(__name__)
 
-LOOPS = ("dispatch", "tick", "rescue", "upkeep")
+LOOPS = ("dispatch", "tick", "rescue", "upkeep", "rollup")
 STUCK_SECONDS = 600.0
 """A loop without a pass for so long hangs where no error reaches it: leave, so that whoever runs us starts anew."""
 STUCK = 75
@@ -47,6 +48,7 @@ class Command(BaseCommand):
             "tick": lambda: Ticker(database),
             "rescue": Rescuer,
             "upkeep": lambda: Janitor(database),
+            "rollup": Rollups,
         }
         if unknown := set(only or ()) - set(makers):
             raise CommandError(f"--only knows {', '.join(makers)}, not {', '.join(sorted(unknown))}")
