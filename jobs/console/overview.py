@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpRequest
 
 from jobs import clock
-from jobs.console import errors, fleet, health, show
+from jobs.console import course, errors, fleet, forecast, health, show
 from jobs.console.amounts import Count, lasting
 from jobs.console.queues import NAMES, QueueLine, queue_lines
 from jobs.console.reading import rows
@@ -18,6 +19,7 @@ from jobs.console.remember import remembered
 from jobs.console.sections import address
 from jobs.console.types import type_lines
 from jobs.models import ProcessKind
+from jobs.models.rollup import Kind
 from jobs.sql import load
 
 FULL = 20
@@ -91,12 +93,20 @@ def gather(request: HttpRequest) -> dict[str, Any]:
     now = pulse()
     failed = errors.failures("1h")
     full = full_tenants()
-    problems = sorted(_problems(now, failed, full), key=lambda problem: problem.state)
+    told = course.course(Kind.ALL, "", request.GET.get("span", ""))
+    ahead = forecast.forecast()
+    problems = sorted(_problems(now, failed, full, told, ahead), key=lambda problem: problem.state)
     worst = sorted(now.queues, key=_urgency)[:SHOWN]
     return {
         "pulse": now,
         "problems": problems,
         "state": problems[0].state if problems else "ok",
+        "course": told,
+        "spans": list(course.SPANS),
+        "flow": told.flow(),
+        "lateness": told.lateness(),
+        "ahead": ahead,
+        "ahead_chart": forecast.chart(ahead),
         "failed": failed,
         "groups": failed.groups[:5],
         "full": full,
@@ -111,19 +121,27 @@ def _urgency(line: QueueLine) -> tuple[bool, bool, timedelta, int, str]:
     return (not line.is_unserved, not line.is_late, -wait, -line.running - line.waiting.value, line.name)
 
 
-def _problems(now: Pulse, failed: errors.Failures, full: Sequence[FullTenant]) -> Iterator[Problem]:
+def _problems(
+    now: Pulse,
+    failed: errors.Failures,
+    full: Sequence[FullTenant],
+    told: course.Course,
+    ahead: forecast.Forecast,
+) -> Iterator[Problem]:
     yield from _of_processes(now)
+    yield from _of_numbers(now, told, ahead)
     yield from _of_queues(now.queues)
     yield from _of_types()
     yield from _of_days()
     for tenant in full[:3]:
-        told = f"Tenant {show.visible(tenant.slug)} runs {tenant.running} of {tenant.max_running} jobs: others of its wait."
+        text = f"Tenant {show.visible(tenant.slug)} runs {tenant.running} of {tenant.max_running} jobs: others of its wait."
         if tenant.max_running == 0:
-            told = f"Tenant {show.visible(tenant.slug)} may run no job: its limit is 0."
-        yield Problem("warning", told, address("jobs_tenant_change", object_id=tenant.pk), "its limits")
+            text = f"Tenant {show.visible(tenant.slug)} may run no job: its limit is 0."
+        yield Problem("warning", text, address("jobs_tenant_change", object_id=tenant.pk), "its limits")
     if failed.count:
-        told = f"{failed.count} jobs failed in the last hour, in {len(failed.groups)} ways."
-        yield Problem("warning", told, address("jobs_job_errors") + "?span=1h", "errors")
+        ways = len(failed.groups)
+        text = f"{failed.count} jobs failed in the last hour, in {ways} {'way' if ways == 1 else 'ways'}."
+        yield Problem("warning", text, address("jobs_job_errors") + "?span=1h", "errors")
 
 
 def _of_processes(now: Pulse) -> Iterator[Problem]:
@@ -138,6 +156,20 @@ def _of_processes(now: Pulse) -> Iterator[Problem]:
     if now.lost:
         told = f"{now.lost} processes were lost without a word in the last day."
         yield Problem("warning", told, workers, "workers")
+
+
+def _of_numbers(now: Pulse, told: course.Course, ahead: forecast.Forecast) -> Iterator[Problem]:
+    if told.is_old and now.dispatchers:
+        reached = told.series.as_of
+        since = f"since {lasting(now.now - reached)}" if reached else "yet"
+        text = f"The numbers below have not been counted {since}: a dispatcher counts them."
+        yield Problem("warning", text, address("jobs_process_dispatchers"), "dispatchers")
+    elif not told.is_punctual and told.span == course.DEFAULT:
+        text = f"Only {told.on_time} of the jobs of the last 5 minutes started within 5 s of their due time."
+        yield Problem("warning", text)
+    if ahead.over:
+        text = f"In {ahead.over} minutes of the next hour more jobs come due than were ever managed in a minute."
+        yield Problem("warning", text, address("jobs_job_forecast"), "forecast")
 
 
 def _of_queues(lines: Sequence[QueueLine]) -> Iterator[Problem]:
@@ -170,6 +202,4 @@ def _of_days() -> Iterator[Problem]:
 
 
 def _named(name: str) -> str:
-    from urllib.parse import urlencode
-
     return urlencode({"name": name})
