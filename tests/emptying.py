@@ -7,7 +7,7 @@ from django.db import connections
 TABLES = (
     "jobs_timer", "jobs_queueentry", "jobs_outcome", "jobs_attempt", "jobs_job", "jobs_uniquekey", "jobs_process",
     "jobs_queue", "jobs_crontick", "jobs_crondefinition", "jobs_cronrun", "jobs_cronrevision", "jobs_operatoraction",
-    "jobs_tenant",
+    "jobs_tenantqueuelimit", "jobs_tenant", "jobs_ratebucket", "jobs_hold",
 )  # fmt: skip
 
 

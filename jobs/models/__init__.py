@@ -6,10 +6,12 @@ from jobs.models.action import OperatorAction
 from jobs.models.attempt import Attempt
 from jobs.models.cron import CronDefinition, Misfire, Overlap
 from jobs.models.key import UniqueKey
+from jobs.models.limits import BucketScope, Hold, HoldScope, RateBucket, TenantQueueLimit
 from jobs.models.outcome import Outcome
 from jobs.models.process import Process, ProcessKind
 from jobs.models.queue import Parked, Queue, QueueEntry, Waits
 from jobs.models.rollup import Backlog, Forecast, Kind, Rollup, RollupProgress, Step
+from jobs.models.rated import RatePer
 from jobs.models.tenant import Tenant
 from jobs.models.tick import CronRevision, CronRun, CronTick, TickOutcome
 from jobs.models.timer import Timer
@@ -19,11 +21,14 @@ from jobs.models.job import Job  # isort: skip  # last: its manager knows all of
 __all__ = [
     "Attempt",
     "Backlog",
+    "BucketScope",
     "CronDefinition",
     "CronRevision",
     "CronRun",
     "CronTick",
     "Forecast",
+    "Hold",
+    "HoldScope",
     "Job",
     "Kind",
     "Misfire",
@@ -35,10 +40,13 @@ __all__ = [
     "ProcessKind",
     "Queue",
     "QueueEntry",
+    "RateBucket",
+    "RatePer",
     "Rollup",
     "RollupProgress",
     "Step",
     "Tenant",
+    "TenantQueueLimit",
     "TickOutcome",
     "Timer",
     "UniqueKey",
