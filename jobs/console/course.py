@@ -49,6 +49,10 @@ class Course:
         return rollups.total(self.known)
 
     @property
+    def recent_told(self) -> str:
+        return f"{RECENT} minutes" if self.series.step.total_seconds() == 60 else f"{RECENT} hours"
+
+    @property
     def on_time(self) -> str | None:
         """Which part of the latest jobs started on time, in words; None: none started."""
         return on_time(self.recent.late)
@@ -57,6 +61,10 @@ class Course:
     def is_punctual(self) -> bool:
         share = self.recent.late.share_within(PUNCTUAL)
         return share is None or share >= 0.99
+
+    @property
+    def late_95(self) -> timedelta | None:
+        return self.total.late.percentile(95)
 
     def flow(self) -> Chart:
         minutes = self.series.step.total_seconds() / 60
@@ -125,3 +133,47 @@ def on_time(late: Histogram) -> str | None:
 def _seconds(late: Histogram, part: float) -> float | None:
     found = late.percentile(part)
     return None if found is None else found.total_seconds()
+
+
+@dataclass(frozen=True)
+class Past:
+    """The last hour of one name, for a line of a table."""
+
+    point: rollups.Point
+
+    @property
+    def ended(self) -> int:
+        return self.point.ended
+
+    @property
+    def failed(self) -> int:
+        return self.point.failed
+
+    @property
+    def failing_told(self) -> str:
+        share = self.point.failing
+        return "\N{EN DASH}" if share is None else percent(share, 1.0)
+
+    @property
+    def on_time(self) -> str | None:
+        return on_time(self.point.late)
+
+    @property
+    def late_95(self) -> timedelta | None:
+        return self.point.late.percentile(95)
+
+    @property
+    def ran_50(self) -> timedelta | None:
+        return self.point.ran.percentile(50)
+
+    @property
+    def ran_95(self) -> timedelta | None:
+        return self.point.ran.percentile(95)
+
+
+@remembered(10)
+def pasts(kind: Kind, names: tuple[str, ...], using: str = "default") -> dict[str, Past]:
+    """The last hour by name; every name is there. One statement."""
+    now = clock.now(using)
+    found = rollups.totals(kind, now - SPANS["1h"], now, names=names)
+    return {name: Past(found.get(name, rollups.Point(now))) for name in names}

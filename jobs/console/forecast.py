@@ -83,9 +83,13 @@ class Forecast:
         return sum(minute.total > self.capacity for minute in self.minutes) if self.capacity else 0
 
     @property
-    def need(self) -> float | None:
-        """Which part of what is managed the hour needs; more than 1 is too much."""
-        return self.total / (self.capacity * MINUTES) if self.capacity else None
+    def hourly(self) -> float | None:
+        """What is managed in an hour."""
+        return self.capacity * MINUTES if self.capacity else None
+
+    @property
+    def capacity_told(self) -> str:
+        return f"managed at best: {self.capacity:,.0f}" if self.capacity else ""
 
 
 @remembered(20)

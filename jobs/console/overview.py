@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode
 
 from django.http import HttpRequest
 
@@ -16,7 +15,7 @@ from jobs.console.amounts import Count, lasting
 from jobs.console.queues import NAMES, QueueLine, queue_lines
 from jobs.console.reading import rows
 from jobs.console.remember import remembered
-from jobs.console.sections import address
+from jobs.console.sections import address, named
 from jobs.console.types import type_lines
 from jobs.models import ProcessKind
 from jobs.models.rollup import Kind
@@ -173,10 +172,9 @@ def _of_numbers(now: Pulse, told: course.Course, ahead: forecast.Forecast) -> It
 
 
 def _of_queues(lines: Sequence[QueueLine]) -> Iterator[Problem]:
-    page = address("jobs_queue_one")
     late = sorted((line for line in lines if line.is_late or line.is_unserved), key=_urgency)
     for line in late[:5]:
-        name, url = show.visible(line.name), f"{page}?{_named(line.name)}"
+        name, url = show.visible(line.name), named("jobs_queue_one", line.name)
         if line.is_unserved:
             told = f"Queue {name}: {line.waiting} jobs are due and no worker serves it."
             yield Problem("alarm", told, url, "queue")
@@ -189,7 +187,7 @@ def _of_queues(lines: Sequence[QueueLine]) -> Iterator[Problem]:
 def _of_types() -> Iterator[Problem]:
     for line in [line for line in type_lines() if line.parked][:3]:
         told = f"{line.parked} jobs of type {show.visible(line.name)} are parked: no live worker knows it."
-        yield Problem("warning", told, f"{address('jobs_job_type')}?{_named(line.name)}", "type")
+        yield Problem("warning", told, named("jobs_job_type", line.name), "type")
 
 
 def _of_days() -> Iterator[Problem]:
@@ -199,7 +197,3 @@ def _of_days() -> Iterator[Problem]:
     elif ready < health.READY:
         told = f"Only {ready} days are ready: jobs due later cannot be scheduled."
         yield Problem("alarm", told, address("jobs_job_health"), "health")
-
-
-def _named(name: str) -> str:
-    return urlencode({"name": name})

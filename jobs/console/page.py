@@ -34,6 +34,7 @@ def console_page(
     section: str = "",
     template: str = "jobs/page.html",
     using: str = "default",
+    parent: tuple[str, str] | None = None,
 ) -> HttpResponse:
     """The page `name`: `gather` reads what its part `jobs/live/<name>.html` shows, within the patience of a page."""
     if request.method not in ("GET", "HEAD"):
@@ -52,6 +53,7 @@ def console_page(
             "section": section or name,
             "part": part,
             "live_url": live_url(request),
+            "parent": parent,
         }
         return TemplateResponse(request, template, context).render()
 

@@ -8,10 +8,12 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from jobs.console import show
+from jobs.console import course
 from jobs.console.amounts import Count
 from jobs.console.reading import rows
 from jobs.console.remember import remembered
+from jobs.console.sections import hold_url
+from jobs.models.rollup import Kind
 from jobs.registry import registry
 from jobs.sql import load
 
@@ -88,8 +90,9 @@ def gather(request: HttpRequest) -> dict[str, Any]:
     """All queues, a page of names at a time."""
     after = request.GET.get("from", "").replace("\0", "")[:100]
     lines = queue_lines(after=after)
+    past = course.pasts(Kind.QUEUE, tuple(line.name for line in lines[:NAMES]))
     return {
-        "lines": lines[:NAMES],
+        "lines": [(line, past[line.name]) for line in lines[:NAMES]],
         "following": lines[NAMES].name if len(lines) > NAMES else None,
         "first": after,
         "may_change": request.user.has_perm("jobs.change_queue"),  # type: ignore[union-attr]
@@ -100,12 +103,18 @@ def gather(request: HttpRequest) -> dict[str, Any]:
 def gather_one(request: HttpRequest) -> dict[str, Any]:
     name = request.GET.get("name", "").replace("\0", "")[:100]
     line = next(iter(queue_lines(name=name)), None) if name else None
+    told = course.course(Kind.QUEUE, name, request.GET.get("span", ""))
     types = [each for each in registry.types() if each.queue == name]
     return {
         "name": name,
         "line": line,
         "types": types,
-        "title_text": show.visible(name),
+        "course": told,
+        "spans": list(course.SPANS),
+        "flow": told.flow(),
+        "lateness": told.lateness(),
+        "may_hold": request.user.has_perm("jobs.add_hold"),  # type: ignore[union-attr]
+        "hold_url": hold_url("queue", name),
         "may_change": request.user.has_perm("jobs.change_queue"),  # type: ignore[union-attr]
         "may_add": request.user.has_perm("jobs.add_queue"),  # type: ignore[union-attr]
     }

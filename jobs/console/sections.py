@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
@@ -70,3 +71,23 @@ def links(request: HttpRequest) -> list[dict[str, str]]:
 
 def of_model(model_name: str) -> str:
     return _OF_MODEL.get(model_name, "")
+
+
+def search(site: str = "admin", **terms: Any) -> str:
+    """The list of jobs, searched by these terms: `search(queue="mail", state="failed")`."""
+    text = " ".join(f"{name}:{_quoted(str(value))}" for name, value in terms.items() if value not in (None, ""))
+    return f"{address('jobs_job_changelist', site)}?{urlencode({'q': text})}"
+
+
+def named(name: str, value: Any, site: str = "admin") -> str:
+    """A page that takes what it shows by `name`, which may hold any character."""
+    return f"{address(name, site)}?{urlencode({'name': value})}"
+
+
+def hold_url(scope: str, key: str, site: str = "admin") -> str:
+    """The form that holds this, filled in."""
+    return f"{address('jobs_hold_add', site)}?{urlencode({'scope': scope, 'key': key})}"
+
+
+def _quoted(text: str) -> str:
+    return text if text.replace("_", "").replace("-", "").replace(".", "").isalnum() else '"' + text.replace('"', '\\"') + '"'

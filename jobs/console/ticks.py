@@ -22,11 +22,13 @@ def page(definition: CronDefinition, asked: str) -> dict[str, Any]:
     now = timezone.now()
     end = _moment(asked) or now + conf().cron_ahead + timedelta(days=1)
     start = end - SPAN
-    ticks = list(
+    ticks: list[Any] = list(
         CronTick.objects.using(definition._state.db)
         .filter(definition_id=definition.pk, slot__gte=start, slot__lt=end)
         .order_by("-slot")[: SIZE + 1]
     )
+    for tick in ticks:
+        tick.more = tick.slots - 1
     older = None
     if len(ticks) > SIZE:
         older = ticks[SIZE - 1].slot.isoformat()

@@ -13,9 +13,12 @@ from django.http import HttpRequest
 
 from jobs import clock
 from jobs.conf import conf
+from jobs.console import course
 from jobs.console.amounts import Count
 from jobs.console.reading import rows
 from jobs.console.remember import remembered
+from jobs.console.sections import hold_url
+from jobs.models.rollup import Kind
 from jobs.registry import JobType, registry
 from jobs.sql import load
 from jobs.states import JobState
@@ -109,15 +112,24 @@ def runs_of(name: str, using: str = "default") -> Runs:
 
 
 def gather(request: HttpRequest) -> dict[str, Any]:
-    return {"lines": type_lines()}
+    lines = type_lines()
+    past = course.pasts(Kind.TYPE, tuple(line.name for line in lines))
+    return {"lines": [(line, past[line.name]) for line in lines]}
 
 
 def gather_one(request: HttpRequest) -> dict[str, Any]:
     name = request.GET.get("name", "").replace("\0", "")[:100]
     line = next((line for line in type_lines() if line.name == name), None)
+    told = course.course(Kind.TYPE, name, request.GET.get("span", ""))
     return {
         "name": name,
         "line": line,
+        "course": told,
+        "spans": list(course.SPANS),
+        "flow": told.flow(),
+        "lateness": told.lateness(),
+        "may_hold": request.user.has_perm("jobs.add_hold"),  # type: ignore[union-attr]
+        "hold_url": hold_url("type", name),
         "policy": _policy(line.known) if line and line.known else [],
         "runs": runs_of(name) if name else None,
         "limit": RUNS,
