@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern
 from django.utils.text import capfirst
+
+from jobs.console.page import in_zone
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -22,6 +25,13 @@ class Page(ModelAdmin):
     sortable_by: ClassVar[Any] = ()
     list_per_page = 50
     list_max_show_all = 0
+
+    def get_urls(self) -> list[URLPattern]:
+        """All of them show times in the operator's zone."""
+        patterns: list[URLPattern] = super().get_urls()
+        for pattern in patterns:
+            pattern.callback = in_zone(pattern.callback)
+        return patterns
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from datetime import timedelta
+from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.dateparse import parse_duration
 from django.utils.html import format_html, format_html_join
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 
-from jobs.console import cron_commands, redact, show
+from jobs.console import cron_commands, cron_preview, redact, sections, show, ticks
 from jobs.console.audited import Audited
 from jobs.console.cron_form import CronForm
-from jobs.cron import Recurrence, recurrence, zone
+from jobs.console.cron_preview import fires
+from jobs.console.page import LIVE, console_page, fragment, in_zone
 from jobs.errors import CronError
 from jobs.models import CronDefinition, CronTick
 
-FIRES = 5
 TICKS = 20
 LEDGER = timedelta(days=2)
 """So far back, and ahead, the page looks into the ledger."""
@@ -54,11 +54,6 @@ _STATE = (
     "ledger",
 )
 _LATE = ("misfire", "misfire_grace", "catchup_window", "catchup_limit", "overlap")
-
-
-class Fire(NamedTuple):
-    local: str
-    utc: str
 
 
 class CronDefinitionAdmin(Audited):
@@ -93,9 +88,13 @@ class CronDefinitionAdmin(Audited):
 
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
-        preview, command = wrap(require_POST(self.preview_view)), wrap(require_POST(self.command_view))
+        preview = wrap(require_http_methods(["GET", "POST"])(in_zone(self.preview_view)))
+        command = wrap(in_zone(require_POST(self.command_view)))
         return [
             path("preview/", preview, name="jobs_crondefinition_preview"),
+            path(
+                "<path:object_id>/ticks/", wrap(in_zone(self.ticks_view)), name="jobs_crondefinition_ticks"
+            ),
             path("<path:object_id>/command/<str:verb>/", command, name="jobs_crondefinition_command"),
             *super().get_urls(),
         ]
@@ -110,25 +109,41 @@ class CronDefinitionAdmin(Audited):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def preview_view(self, request: HttpRequest) -> HttpResponse:
-        """What the posted rule would do. Nothing is stored; POST, since the form around it is posted."""
+        """What a rule would do. Nothing is stored: posted by the form around it, or asked for while it is typed."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        names = {"expression": 1000, "timezone": 100, "dst": 20, "every": 40}
-        asked = {name: request.POST.get(name, "").strip()[:limit] for name, limit in names.items()}
-        context: dict[str, Any] = {"asked": asked, "fires": [], "warnings": [], "problem": ""}
-        now = timezone.now()
-        try:
-            tz = zone(asked["timezone"]).key
-            every = parse_duration(asked["every"]) if asked["every"] and not asked["expression"] else None
-            rule = recurrence(
-                expression=asked["expression"], tz=tz, dst=asked["dst"] or "cron", every=every, anchor=now
-            )
-            context |= {"fires": fires(rule, tz, now), "warnings": rule.warnings, "words": rule.description}
-        except CronError as error:
-            context["problem"] = str(error)
+        posted = request.POST if request.method == "POST" else request.GET
+        context = cron_preview.preview(posted, timezone.now())
+        if LIVE in request.GET:
+            return fragment(request, render_to_string("jobs/_cron_preview.html", context, request))
         context |= self.admin_site.each_context(request)
         context |= {"title": "When would it fire?", "opts": self.opts, "media": self.media}
         return TemplateResponse(request, "jobs/cron_preview.html", context)
+
+    def ticks_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The ledger: what became of every slot."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        definition = self.get_object(request, object_id)
+        if definition is None:
+            raise Http404
+        title = f"Ticks of {show.visible(definition.name)}"
+        change = sections.address("jobs_crondefinition_change", self.admin_site.name, object_id=definition.pk)
+
+        def gather(request: HttpRequest) -> dict[str, Any]:
+            found = ticks.page(definition, request.GET.get("before", ""))
+            return found | {"definition": definition}
+
+        return console_page(
+            self,
+            request,
+            "ticks",
+            title,
+            gather,
+            permission="jobs.view_crondefinition",
+            section="cron",
+            parent=(show.visible(definition.name), change),
+        )
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
         super().save_model(request, obj, form, change)
@@ -142,7 +157,7 @@ class CronDefinitionAdmin(Audited):
         except CronError as error:
             return show.visible(error)
 
-    @admin.display(description=f"next {FIRES} fires")
+    @admin.display(description="next 5 fires")
     def next_fires(self, definition: CronDefinition) -> str:
         try:
             rule = definition.rule()
@@ -178,7 +193,9 @@ class CronDefinitionAdmin(Audited):
             for tick in ticks.order_by("-slot")[:TICKS]
         ]
         items = format_html_join("", '<li>{}{} {} <span class="quiet">{}</span></li>', rows)
-        return format_html('<ol class="fires">{}</ol>', items) if rows else show.NOTHING
+        address = sections.address("jobs_crondefinition_ticks", object_id=definition.pk)
+        everything = format_html('<a href="{}">All ticks</a>', address)
+        return format_html('<ol class="fires">{}</ol>{}', items, everything) if rows else everything
 
     @admin.display(description="status")
     def status(self, definition: CronDefinition) -> str:
@@ -197,14 +214,3 @@ class CronDefinitionAdmin(Audited):
     @admin.display(description="last slot")
     def last_at(self, definition: CronDefinition) -> str:
         return show.moment(definition.last_slot)
-
-
-def fires(rule: Recurrence, tz: str, after: datetime, end: datetime | None = None) -> list[Fire]:
-    """The next fires later than `after`, on the wall clock of a zone with its offset, and in UTC."""
-    found: list[Fire] = []
-    moment = rule.next(after)
-    while moment is not None and len(found) < FIRES and (end is None or moment < end):
-        local = moment.astimezone(zone(tz))
-        found.append(Fire(f"{local:%a %Y-%m-%d %H:%M %z} {tz}", f"{moment:%Y-%m-%d %H:%M UTC}"))
-        moment = rule.next(moment)
-    return found

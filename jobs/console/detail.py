@@ -10,7 +10,7 @@ from uuid import UUID
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.http import HttpRequest
 
-from jobs.console import facts, redact
+from jobs.console import facts, redact, timeline
 from jobs.ids import due_of
 from jobs.models import Attempt, Job, OperatorAction
 from jobs.operator import COMMANDS, REVEAL
@@ -41,19 +41,29 @@ def find_many(ids: Sequence[UUID]) -> list[Any]:
 
 
 def context(request: HttpRequest, job: Any, *, reveal: bool) -> dict[str, Any]:
-    page = _page(request)
-    attempts = _attempts(job, page)
+    """What stays as it is while the page is open: the commands and the payload."""
     result = getattr(getattr(job, "outcome", None), "result", None)
     render = redact.values if reveal else redact.shape
     return {
         "title": job.job_type,
         "job": job,
         "buttons": _buttons(request.user, job),
-        "sections": [facts.asked(job), facts.place(job), *facts.commands(_actions(job))],
         "payload": render(job.payload),
         "result": None if result is None else render(result),
         "revealed": reveal,
         "reveal": Button("reveal", "Show values …", REVEAL, request.user.has_perm(REVEAL)),
+    }
+
+
+def live(request: HttpRequest, job: Any) -> dict[str, Any]:
+    """Where the job is, why it waits, and what became of it so far."""
+    page = _page(request)
+    attempts = _attempts(job, page)
+    actions = _actions(job)
+    return {
+        "job": job,
+        "sections": [facts.asked(job), facts.place(job), *facts.commands(actions)],
+        "events": timeline.events(job, attempts[:ATTEMPTS], actions),
         "attempts": attempts[:ATTEMPTS],
         "attempts_older": page + 1 if len(attempts) > ATTEMPTS else None,
         "attempts_newer": page - 1 if page > 1 else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
@@ -12,9 +13,11 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
-from jobs.console import commands, detail, named, show
+from jobs.console import commands, detail, me, named, show
 from jobs.console.base import ReadOnly
 from jobs.console.changelist import JobList, KeysetList
+from jobs.console.page import LIVE, fragment, in_zone, live_part, live_url
+from jobs.console.pages import JOB_PAGES
 from jobs.models import Job
 from jobs.operator import COMMANDS
 from jobs.querysets import JobQuerySet
@@ -59,8 +62,15 @@ class JobAdmin(ReadOnly):
         failed = FailedJobs(Job, self.admin_site)
         view = self.admin_site.admin_view
         return [
-            path("failed/", view(failed.changelist_view), name="jobs_job_failed"),
-            path("command/<slug:verb>/", view(require_POST(self.command_view)), name="jobs_job_command"),
+            path("failed/", view(in_zone(failed.changelist_view)), name="jobs_job_failed"),
+            path(
+                "command/<slug:verb>/", view(in_zone(require_POST(self.command_view))), name="jobs_job_command"
+            ),
+            *(
+                path(f"{each.path}/", view(each.view(self)), name=f"jobs_job_{each.name}")
+                for each in JOB_PAGES
+            ),
+            path("me/", view(partial(me.view, self)), name="jobs_job_me"),
             *super().get_urls(),
         ]
 
@@ -93,8 +103,12 @@ class JobAdmin(ReadOnly):
         if job is None:
             self.message_user(request, named.missing(object_id), messages.WARNING)
             return HttpResponseRedirect(reverse("admin:jobs_job_changelist"))
-        context = self.admin_site.each_context(request) | detail.context(request, job, reveal=reveal)
         request.current_app = self.admin_site.name
+        part = live_part(request, "job", lambda asked: detail.live(asked, job))
+        if LIVE in request.GET:
+            return fragment(request, part)
+        context = self.admin_site.each_context(request) | detail.context(request, job, reveal=reveal)
+        context |= {"part": part, "live_url": live_url(request, request.path if not reveal else _page_of(job))}
         return TemplateResponse(
             request, "jobs/job_detail.html", context | {"opts": self.opts, "media": self.media}
         )
@@ -142,3 +156,7 @@ def _verb(request: HttpRequest) -> str | None:
     """The verb behind the action that a posted change list names."""
     names = {f"{verb}_selected": verb for verb in COMMANDS}
     return next((names[name] for name in request.POST.getlist("action") if name in names), None)
+
+
+def _page_of(job: Job) -> str:
+    return reverse("admin:jobs_job_change", args=[job.pk])

@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
 
-from jobs.console import show
+from jobs import clock
+from jobs.console import show, tenants
+from jobs.console.amounts import lasting
 from jobs.console.audited import Audited
+from jobs.console.page import LIVE, fragment, live_part, live_url
+from jobs.console.pages import QUEUE, QUEUES
 from jobs.models import Queue, Tenant
 
 
@@ -34,6 +40,10 @@ class Limited(Audited):
 
     @admin.display(description="max running")
     def limit(self, row: Queue | Tenant) -> Any:
+        temporary = getattr(row, "temporary_until", None)
+        if temporary is not None and temporary > clock.now():
+            most = "unlimited" if row.temporary_max_running is None else row.temporary_max_running  # type: ignore[union-attr]
+            return format_html("{}, until {}", most, show.moment(temporary))
         if row.max_running == 0:
             return show.badge("0: nothing runs")
         return "unlimited" if row.max_running is None else row.max_running
@@ -41,18 +51,44 @@ class Limited(Audited):
 
 class TenantAdmin(Limited):
     name_field = "slug"
-    list_display = ("slug", "weight", "limit", "created")
+    list_display = ("slug", "condition", "running", "waiting", "oldest", "limit", "weight", "late", "failed")
     search_fields = ("slug",)
+    search_help_text = "Part of a tenant's name"
     fieldsets = (
         (
             None,
             {
                 "fields": ("slug", "weight", "max_running"),
-                "description": "A tenant is not deleted: jobs of all kept days name it. To stop its jobs, set max "
-                "running to 0.",
+                "description": "A tenant is not deleted: jobs of all kept days name it. To stop its jobs, hold it or set "
+                "max running to 0.",
             },
         ),
+        (
+            "For a while",
+            {
+                "fields": ("temporary_max_running", "temporary_until"),
+                "description": "Instead of max running, until a time; then max running holds again by itself.",
+            },
+        ),
+        ("Rate", {"fields": ("rate", "rate_per", "burst")}),
+        ("While others wait", {"fields": ("noisy_exempt",)}),
     )
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return tenants.TenantList
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """How it fares, above the form of its limits."""
+        tenant = self.get_object(request, object_id)
+        if tenant is None or not self.has_view_permission(request, tenant):
+            return super().change_view(request, object_id, form_url, extra_context)
+        part = live_part(request, "tenant", lambda asked: tenants.gather(asked, tenant))
+        if LIVE in request.GET:
+            return fragment(request, part)
+        context = {"part": part, "live_url": live_url(request), **(extra_context or {})}
+        return super().change_view(request, object_id, form_url, context)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -66,20 +102,51 @@ class TenantAdmin(Limited):
         self.message_user(request, text, messages.ERROR)
         return HttpResponseRedirect(reverse("admin:jobs_tenant_change", args=[object_id]))
 
-    @admin.display(description="created")
-    def created(self, tenant: Tenant) -> str:
-        return show.moment(tenant.created_at)
+    @admin.display(description="state")
+    def condition(self, tenant: Any) -> str:
+        return show.badge(tenant.fare.condition)
+
+    @admin.display(description="running")
+    def running(self, tenant: Any) -> str:
+        return f"{tenant.fare.standing.running:,}"
+
+    @admin.display(description="waiting")
+    def waiting(self, tenant: Any) -> str:
+        return f"{tenant.fare.standing.waiting:,}"
+
+    @admin.display(description="oldest")
+    def oldest(self, tenant: Any) -> str:
+        return lasting(tenant.fare.wait)
+
+    @admin.display(description="lateness, 95 %")
+    def late(self, tenant: Any) -> str:
+        return lasting(tenant.fare.past.late_95)
+
+    @admin.display(description="failed, last hour")
+    def failed(self, tenant: Any) -> str:
+        return f"{tenant.fare.past.failed:,}"
 
 
 class QueueAdmin(Limited):
+    """Its list is of all queues that are known, not of those that have a row."""
+
     list_display = ("name", "limit")
     search_fields = ("name",)
     fieldsets = (
         (
             None,
             {
-                "fields": ("name", "max_running"),
+                "fields": ("name", "max_running", "rate", "rate_per", "burst", "noisy_share"),
                 "description": "A queue exists by being named. A row here gives it a limit; without one it has none.",
             },
         ),
     )
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        return [path("one/", view(QUEUE.view(self)), name="jobs_queue_one"), *super().get_urls()]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return QUEUES.view(self)(request)

@@ -6,12 +6,14 @@ from jobs.models.action import ActionResult, OperatorAction
 from jobs.models.attempt import Attempt
 from jobs.models.cron import CronDefinition, Misfire, Overlap
 from jobs.models.key import UniqueKey
+from jobs.models.limits import BucketScope, Hold, HoldScope, RateBucket, TenantQueueLimit
 from jobs.models.member import SavedView, TenantMember
 from jobs.models.operation import Operation, OperationChunk, OperationState
 from jobs.models.outcome import Outcome
 from jobs.models.process import Process, ProcessKind
 from jobs.models.queue import Parked, Queue, QueueEntry, Waits
 from jobs.models.rollup import Backlog, Forecast, Kind, Rollup, RollupProgress, Step
+from jobs.models.rated import RatePer
 from jobs.models.tenant import Tenant
 from jobs.models.tick import CronRevision, CronRun, CronTick, TickOutcome
 from jobs.models.timer import Timer
@@ -22,11 +24,14 @@ __all__ = [
     "ActionResult",
     "Attempt",
     "Backlog",
+    "BucketScope",
     "CronDefinition",
     "CronRevision",
     "CronRun",
     "CronTick",
     "Forecast",
+    "Hold",
+    "HoldScope",
     "Job",
     "Kind",
     "Misfire",
@@ -41,12 +46,15 @@ __all__ = [
     "ProcessKind",
     "Queue",
     "QueueEntry",
+    "RateBucket",
+    "RatePer",
     "Rollup",
     "RollupProgress",
     "SavedView",
     "Step",
     "Tenant",
     "TenantMember",
+    "TenantQueueLimit",
     "TickOutcome",
     "Timer",
     "UniqueKey",

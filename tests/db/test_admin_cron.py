@@ -137,10 +137,13 @@ def test_a_deletion_is_recorded(admin_client: Client, definition: CronDefinition
 def test_a_preview_stores_nothing_and_tells_what_is_wrong(admin_client: Client) -> None:
     rule = {"expression": "30 2 * * *", "timezone": "Europe/Berlin", "dst": "cron"}
     page = admin_client.post(f"{URL}preview/", rule)
-    assert len(page.context["fires"]) == 5
+    assert len(page.context["fires"]) == 10
+    assert [change.fires[0].utc[11:] for change in page.context["changes"]]
     assert "does not exist" in page.text
     assert "Mars" in admin_client.post(f"{URL}preview/", {**rule, "timezone": "Mars"}).context["problem"]
-    assert admin_client.get(f"{URL}preview/").status_code == 405
+    again = admin_client.get(f"{URL}preview/", rule)
+    assert [fire.utc for fire in again.context["fires"]] == [fire.utc for fire in page.context["fires"]]
+    assert admin_client.put(f"{URL}preview/").status_code == 405
     assert not CronDefinition.objects.exists()
 
 
