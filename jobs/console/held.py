@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 
 from jobs.console.remember import remembered
 from jobs.models import Hold
+from jobs.scope import slugs_of
 
 SHOWN = 5
 
@@ -30,6 +31,15 @@ def in_force(using: str = "default") -> Held:
         ]
     )
     return Held(found[:SHOWN], len(found) > SHOWN)
+
+
+def seen_by(user: Any) -> Held:
+    """Without those of tenants and groups that the user may not know of."""
+    slugs, held = slugs_of(user), in_force()
+    if slugs is None:
+        return held
+    known = [hold for hold in held.holds if hold.scope == "all" or (hold.scope == "tenant" and hold.key in slugs)]
+    return Held(known, False)
 
 
 def environment() -> tuple[str, str]:

@@ -19,6 +19,7 @@ from jobs.console.audited import Audited
 from jobs.console.page import LIVE, fragment, live_part, live_url
 from jobs.console.pages import QUEUE, QUEUES
 from jobs.models import Queue, Tenant
+from jobs.scope import scope_of
 
 
 class Limited(Audited):
@@ -50,6 +51,7 @@ class Limited(Audited):
 
 
 class TenantAdmin(Limited):
+    mixes_tenants = False
     name_field = "slug"
     list_display = ("slug", "condition", "running", "waiting", "oldest", "limit", "weight", "late", "failed")
     search_fields = ("slug",)
@@ -73,6 +75,14 @@ class TenantAdmin(Limited):
         ("Rate", {"fields": ("rate", "rate_per", "burst")}),
         ("While others wait", {"fields": ("noisy_exempt",)}),
     )
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        found = super().get_queryset(request)
+        seen = scope_of(request.user)
+        return found if seen is None else found.filter(pk__in=seen)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return scope_of(request.user) is None and super().has_add_permission(request)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return tenants.TenantList

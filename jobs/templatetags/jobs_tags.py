@@ -60,7 +60,7 @@ def console_nav(context: RequestContext, section: str = "") -> dict[str, Any]:
         if request.user.has_perm("jobs.view_job")  # type: ignore[union-attr]
         else "",
         "query": request.GET.get("q", "")[:500],
-        "holds": held.in_force(),
+        "holds": held.seen_by(request.user),
         "holds_url": sections.address("jobs_hold_changelist", _site(context)),
         "me_url": sections.address("jobs_job_me", _site(context)),
         "environment": held.environment(),

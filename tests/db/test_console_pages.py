@@ -11,11 +11,12 @@ from django.test import Client
 from dispatch.rollup import Rollups
 from jobs import clock
 from jobs.clock import DatabaseClock
-from jobs.console import guard, remember
+from jobs.console import remember
 from jobs.leases import end, register
 from jobs.models import CronDefinition, Hold, Job, ProcessKind, Tenant
 from jobs.newjob import NewJob
 from jobs.results import Failed
+from jobs.search import guard
 from jobs.states import JobState
 from jobs.text import ErrorText
 from tests.db.test_admin_tools import (
