@@ -26,9 +26,9 @@ class Held:
 def in_force(using: str = "default") -> Held:
     """The holds that stop something now, the newest first."""
     found = list(
-        Hold.objects.using(using).filter(Q(until__isnull=True) | Q(until__gt=Now()), drained_at__isnull=True, since__lte=Now())[
-            : SHOWN + 1
-        ]
+        Hold.objects.using(using).filter(
+            Q(until__isnull=True) | Q(until__gt=Now()), drained_at__isnull=True, since__lte=Now()
+        )[: SHOWN + 1]
     )
     return Held(found[:SHOWN], len(found) > SHOWN)
 
@@ -38,7 +38,9 @@ def seen_by(user: Any) -> Held:
     slugs, held = slugs_of(user), in_force()
     if slugs is None:
         return held
-    known = [hold for hold in held.holds if hold.scope == "all" or (hold.scope == "tenant" and hold.key in slugs)]
+    known = [
+        hold for hold in held.holds if hold.scope == "all" or (hold.scope == "tenant" and hold.key in slugs)
+    ]
     return Held(known, False)
 
 
