@@ -14,7 +14,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.cache import get_conditional_response
 
-from jobs.console.guard import PATIENCE, TooSlow, bounded
+from jobs.search.guard import PATIENCE, TooSlow, bounded
 from jobs.console.preferences import preferences
 
 LIVE = "_live"
@@ -66,7 +66,7 @@ def live_part(request: HttpRequest, name: str, gather: Gather, using: str = "def
     except TooSlow:
         again = request.GET.copy()
         again.pop(LIVE, None)
-        context = {"patience": PATIENCE, "again": f"?{again.urlencode()}"}
+        context = {"patience": f"{PATIENCE.total_seconds():g} s", "again": f"?{again.urlencode()}"}
         return render_to_string("jobs/live/_too_slow.html", context, request)
     return render_to_string(f"jobs/live/{name}.html", context, request)
 

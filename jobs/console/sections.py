@@ -9,6 +9,8 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
+from jobs.search.terms import quoted
+
 
 @dataclass(frozen=True)
 class Section:
@@ -75,7 +77,7 @@ def of_model(model_name: str) -> str:
 
 def search(site: str = "admin", **terms: Any) -> str:
     """The list of jobs, searched by these terms: `search(queue="mail", state="failed")`."""
-    text = " ".join(f"{name}:{_quoted(str(value))}" for name, value in terms.items() if value not in (None, ""))
+    text = " ".join(f"{name}:{quoted(str(value))}" for name, value in terms.items() if value not in (None, ""))
     return f"{address('jobs_job_changelist', site)}?{urlencode({'q': text})}"
 
 
@@ -89,5 +91,3 @@ def hold_url(scope: str, key: str, site: str = "admin") -> str:
     return f"{address('jobs_hold_add', site)}?{urlencode({'scope': scope, 'key': key})}"
 
 
-def _quoted(text: str) -> str:
-    return text if text.replace("_", "").replace("-", "").replace(".", "").isalnum() else '"' + text.replace('"', '\\"') + '"'

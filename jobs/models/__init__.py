@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from jobs.models.action import OperatorAction
+from jobs.models.action import ActionResult, OperatorAction
 from jobs.models.attempt import Attempt
 from jobs.models.cron import CronDefinition, Misfire, Overlap
 from jobs.models.key import UniqueKey
 from jobs.models.limits import BucketScope, Hold, HoldScope, RateBucket, TenantQueueLimit
+from jobs.models.member import SavedView, TenantMember
+from jobs.models.operation import Operation, OperationChunk, OperationState
 from jobs.models.outcome import Outcome
 from jobs.models.process import Process, ProcessKind
 from jobs.models.queue import Parked, Queue, QueueEntry, Waits
@@ -19,6 +21,7 @@ from jobs.models.timer import Timer
 from jobs.models.job import Job  # isort: skip  # last: its manager knows all of the above
 
 __all__ = [
+    "ActionResult",
     "Attempt",
     "Backlog",
     "BucketScope",
@@ -32,6 +35,9 @@ __all__ = [
     "Job",
     "Kind",
     "Misfire",
+    "Operation",
+    "OperationChunk",
+    "OperationState",
     "OperatorAction",
     "Outcome",
     "Overlap",
@@ -44,8 +50,10 @@ __all__ = [
     "RatePer",
     "Rollup",
     "RollupProgress",
+    "SavedView",
     "Step",
     "Tenant",
+    "TenantMember",
     "TenantQueueLimit",
     "TickOutcome",
     "Timer",

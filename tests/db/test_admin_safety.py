@@ -37,7 +37,7 @@ def test_a_search_that_takes_too_long_is_stopped_and_keeps_its_words(
     admin_client: Client, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schedule()
-    monkeypatch.setattr(guard, "PATIENCE", "50ms")
+    monkeypatch.setattr(guard, "PATIENCE", timedelta(milliseconds=50))
     with connection.transaction():
         connection.execute("LOCK TABLE jobs_job IN ACCESS EXCLUSIVE MODE")
         response = admin_client.get(JOBS, {"job_type": "test.noop"})

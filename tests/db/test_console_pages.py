@@ -106,7 +106,7 @@ def test_no_page_counts_jobs_or_leaves_its_days(operator: Client, connection: Co
 def test_a_database_that_is_slow_is_told_and_the_page_stays(
     operator: Client, connection: Connection, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(guard, "PATIENCE", "50ms")
+    monkeypatch.setattr(guard, "PATIENCE", timedelta(milliseconds=50))
     remember.forget()
     with connection.transaction():
         for table in ("jobs_outcome", "jobs_queueentry", "jobs_process", "jobs_rollupprogress", "jobs_rollup"):

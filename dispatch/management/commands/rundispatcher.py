@@ -1,4 +1,4 @@
-"""Run the loops: dispatch, tick, rescue, upkeep, rollup. Any number of these processes work side by side."""
+"""Run the loops: dispatch, tick, rescue, upkeep, rollup, operate. Any number of these processes work side by side."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dispatch.dispatcher import Dispatcher
 from dispatch.heartbeat import Heartbeat
 from dispatch.janitor import Janitor
 from dispatch.loop import Loop, Pass
+from dispatch.operations import Operations
 from dispatch.ready import require_migrated
 from dispatch.rescuer import Rescuer
 from dispatch.rollup import Rollups
@@ -26,7 +27,7 @@ from jobs.models.process import ProcessKind
 
 logger = logging.getLogger(__name__)
 
-LOOPS = ("dispatch", "tick", "rescue", "upkeep", "rollup")
+LOOPS = ("dispatch", "tick", "rescue", "upkeep", "rollup", "operate")
 STUCK_SECONDS = 600.0
 """A loop without a pass for so long hangs where no error reaches it: leave, so that whoever runs us starts anew."""
 STUCK = 75
@@ -49,6 +50,7 @@ class Command(BaseCommand):
             "rescue": Rescuer,
             "upkeep": lambda: Janitor(database),
             "rollup": Rollups,
+            "operate": lambda: Operations(database),
         }
         if unknown := set(only or ()) - set(makers):
             raise CommandError(f"--only knows {', '.join(makers)}, not {', '.join(sorted(unknown))}")
