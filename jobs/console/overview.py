@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from jobs import clock
+from jobs import clock, rollups
 from jobs.console import course, errors, fleet, forecast, health, show
 from jobs.console.amounts import Count, lasting
 from jobs.console.queues import NAMES, QueueLine, queue_lines
@@ -19,6 +19,7 @@ from jobs.console.sections import address, named
 from jobs.console.types import type_lines
 from jobs.models import ProcessKind
 from jobs.models.rollup import Kind
+from jobs.scope import slugs_of
 from jobs.sql import load
 
 FULL = 20
@@ -89,6 +90,9 @@ def pulse() -> Pulse:
 
 
 def gather(request: HttpRequest) -> dict[str, Any]:
+    """Of everything; for who sees some tenants alone, of these."""
+    if (slugs := slugs_of(request.user)) is not None:
+        return _own(request, tuple(slugs))
     now = pulse()
     failed = errors.failures("1h")
     full = full_tenants()
@@ -111,6 +115,22 @@ def gather(request: HttpRequest) -> dict[str, Any]:
         "full": full,
         "lines": worst,
         "more": max(len(now.queues) - len(worst), 0),
+    }
+
+
+def _own(request: HttpRequest, slugs: tuple[str, ...]) -> dict[str, Any]:
+    told = course.course(Kind.ALL, "", request.GET.get("span", ""), slugs)
+    ahead = forecast.forecast(slugs)
+    return {
+        "own": True,
+        "slugs": slugs,
+        "standing": rollups.backlog(Kind.ALL, slugs=slugs).get("", rollups.Standing("")),
+        "course": told,
+        "spans": list(course.SPANS),
+        "flow": told.flow(),
+        "lateness": told.lateness(),
+        "ahead": ahead,
+        "ahead_chart": forecast.chart(ahead),
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
@@ -19,6 +20,7 @@ from jobs.console.audited import Audited
 from jobs.console.page import LIVE, fragment, live_part, live_url
 from jobs.console.pages import QUEUE, QUEUES
 from jobs.models import Queue, Tenant
+from jobs.scope import scope_of
 
 
 class Limited(Audited):
@@ -73,6 +75,11 @@ class TenantAdmin(Limited):
         ("Rate", {"fields": ("rate", "rate_per", "burst")}),
         ("While others wait", {"fields": ("noisy_exempt",)}),
     )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
+        found: QuerySet[Tenant] = super().get_queryset(request)
+        scope = scope_of(request.user)
+        return found if scope is None else found.filter(pk__in=scope)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return tenants.TenantList

@@ -14,6 +14,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.cache import get_conditional_response
 
+from jobs.scope import EVERY
 from jobs.search.guard import PATIENCE, TooSlow, bounded
 from jobs.console.preferences import preferences
 
@@ -31,15 +32,18 @@ def console_page(
     gather: Gather,
     *,
     permission: str = "jobs.view_job",
+    every: bool = False,
     section: str = "",
     template: str = "jobs/page.html",
     using: str = "default",
     parent: tuple[str, str] | None = None,
 ) -> HttpResponse:
-    """The page `name`: `gather` reads what its part `jobs/live/<name>.html` shows, within the patience of a page."""
+    """The page `name`: `gather` reads what its part `jobs/live/<name>.html` shows, within the patience of a page.
+    `every`: it mixes tenants, so it is only for who sees all of them."""
     if request.method not in ("GET", "HEAD"):
         return HttpResponse(status=405, headers={"Allow": "GET, HEAD"})
-    if not request.user.has_perm(permission):  # type: ignore[union-attr]
+    needed = [permission, EVERY] if every else [permission]
+    if not request.user.has_perms(needed):  # type: ignore[union-attr]
         raise PermissionDenied
     request.current_app = admin.admin_site.name
     with timezone.override(preferences(request).tz):

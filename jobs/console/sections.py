@@ -9,6 +9,8 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
+from jobs.scope import EVERY
+
 from jobs.search.terms import quoted
 
 
@@ -21,15 +23,17 @@ class Section:
     permission: str
     key: str
     """`g` and this letter lead there."""
+    every: bool = False
+    """Only for who sees every tenant."""
 
 
 SECTIONS = (
     Section("overview", "Overview", "app_list", "view_job", "o"),
     Section("jobs", "Jobs", "jobs_job_changelist", "view_job", "j"),
-    Section("errors", "Errors", "jobs_job_errors", "view_job", "e"),
+    Section("errors", "Errors", "jobs_job_errors", "view_job", "e", every=True),
     Section("forecast", "Forecast", "jobs_job_forecast", "view_job", "f"),
-    Section("queues", "Queues", "jobs_queue_changelist", "view_queue", "q"),
-    Section("types", "Types", "jobs_job_types", "view_job", "y"),
+    Section("queues", "Queues", "jobs_queue_changelist", "view_queue", "q", every=True),
+    Section("types", "Types", "jobs_job_types", "view_job", "y", every=True),
     Section("tenants", "Tenants", "jobs_tenant_changelist", "view_tenant", "t"),
     Section("cron", "Cron", "jobs_crondefinition_changelist", "view_crondefinition", "c"),
     Section("workers", "Workers", "jobs_process_workers", "view_process", "w"),
@@ -37,7 +41,7 @@ SECTIONS = (
     Section("operations", "Operations", "jobs_operation_changelist", "view_operation", "p"),
     Section("holds", "Holds", "jobs_hold_changelist", "view_hold", "h"),
     Section("audit", "Audit", "jobs_operatoraction_changelist", "view_operatoraction", "a"),
-    Section("health", "Health", "jobs_job_health", "view_job", "s"),
+    Section("health", "Health", "jobs_job_health", "view_job", "s", every=True),
 )
 _OF_MODEL = {
     "job": "jobs",
@@ -67,7 +71,8 @@ def links(request: HttpRequest) -> list[dict[str, str]]:
     return [
         {"name": each.name, "label": each.label, "url": url, "key": each.key}
         for each in SECTIONS
-        if request.user.has_perm(f"jobs.{each.permission}") and (url := address(each.address, site))  # type: ignore[union-attr]
+        if request.user.has_perms([f"jobs.{each.permission}", *([EVERY] if each.every else [])])  # type: ignore[union-attr]
+        and (url := address(each.address, site))
     ]
 
 

@@ -11,11 +11,12 @@ from django.test import Client
 from dispatch.rollup import Rollups
 from jobs import clock
 from jobs.clock import DatabaseClock
-from jobs.console import guard, remember
+from jobs.console import remember
 from jobs.leases import end, register
 from jobs.models import CronDefinition, Hold, Job, ProcessKind, Tenant
 from jobs.newjob import NewJob
 from jobs.results import Failed
+from jobs.search import guard
 from jobs.states import JobState
 from jobs.text import ErrorText
 from tests.db.test_admin_tools import (
@@ -51,7 +52,7 @@ AUTH = re.compile(r'"(django_session|auth_\w+)"|^(BEGIN|COMMIT|SAVEPOINT|RELEASE
 @pytest.fixture
 def operator(connection: Connection) -> Client:
     clock.now()
-    return operator_with(*VIEW, "view_hold")
+    return operator_with(*VIEW, "view_hold", "every_tenant")
 
 
 def own(client: Client, url: str) -> list[str]:
@@ -186,13 +187,14 @@ def test_failures_of_one_kind_are_one_line(operator: Client, connection: Connect
         finish(connection, claim(connection, schedule(tenant="acme"), worker), Failed(text, timedelta(), final=True))
     finish(connection, claim(connection, schedule("test.echo"), worker), failed(final=True))
     page = operator.get(PAGES["errors"])
-    counts = [group.count for group, _ in page.context["groups"]]
+    counts = [group.count for group, *_ in page.context["groups"]]
     assert counts == [5, 1]
-    (group, trend), _ = page.context["groups"]
+    (group, trend, line), _ = page.context["groups"]
     assert (group.job_type, group.tenant) == ("test.noop", "acme")
     assert "order ‹n› is gone" in page.text
     assert sum(group.buckets) == 5
     assert len(trend.bars) >= 1
+    assert line == "state:failed error:00000000000000aa finished:last-24h"
 
 
 def test_failures_without_a_fingerprint_are_one_when_their_words_are(operator: Client, connection: Connection) -> None:
@@ -201,7 +203,7 @@ def test_failures_without_a_fingerprint_are_one_when_their_words_are(operator: C
         finish(connection, claim(connection, schedule(), worker), failed(final=True))
     connection.execute("UPDATE jobs_outcome SET error_fingerprint = NULL, error = 'order ' || random()")
     page = operator.get(PAGES["errors"])
-    assert [group.count for group, _ in page.context["groups"]] == [3]
+    assert [group.count for group, *_ in page.context["groups"]] == [3]
 
 
 def test_what_waits_for_another_attempt_is_told_with_its_error(operator: Client, connection: Connection) -> None:
