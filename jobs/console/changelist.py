@@ -57,6 +57,7 @@ class JobList(ChangeList):
         self.can_show_all = self.multi_page = False
         self.show_full_result_count, self.show_admin_actions = False, True
         self.saved = views(request.user)
+        self.mine = [view for view in self.saved if view.owner_id == request.user.pk]
 
 
 class FailedList(JobList):

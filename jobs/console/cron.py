@@ -23,6 +23,7 @@ from jobs.console.cron_preview import fires
 from jobs.console.page import LIVE, console_page, fragment, in_zone
 from jobs.errors import CronError
 from jobs.models import CronDefinition, CronTick
+from jobs.scope import scope_of
 
 TICKS = 20
 LEDGER = timedelta(days=2)
@@ -57,6 +58,7 @@ _LATE = ("misfire", "misfire_grace", "catchup_window", "catchup_limit", "overlap
 
 
 class CronDefinitionAdmin(Audited):
+    mixes_tenants = False
     form = CronForm
     list_display = ("name", "when", "timezone", "job_type", "tenant", "status", "next_at", "last_at")
     list_select_related = ("tenant",)
@@ -72,6 +74,11 @@ class CronDefinitionAdmin(Audited):
         ("When a slot is late", {"fields": _LATE, "classes": ("collapse",)}),
         ("State", {"fields": _STATE}),
     )
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        found = super().get_queryset(request)
+        seen = scope_of(request.user)
+        return found if seen is None else found.filter(tenant_id__in=seen)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Who may not edit sees the shape of the payload, like everywhere; a new definition has no state."""
@@ -143,6 +150,7 @@ class CronDefinitionAdmin(Audited):
             permission="jobs.view_crondefinition",
             section="cron",
             parent=(show.visible(definition.name), change),
+            mixes_tenants=False,
         )
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:

@@ -14,7 +14,8 @@ from jobs.console import facts, redact, timeline
 from jobs.ids import due_of
 from jobs.models import Attempt, Job, OperatorAction
 from jobs.operator import COMMANDS, REVEAL
-from jobs.states import CANCELLABLE, RETRYABLE, JobState
+from jobs.scope import Scope
+from jobs.states import CANCELLABLE, RETRYABLE, WAITING, JobState
 
 ATTEMPTS = 10
 _MOMENT = timedelta(milliseconds=1)
@@ -27,16 +28,21 @@ class Button(NamedTuple):
     allowed: bool
 
 
-def find(job_id: UUID) -> Any | None:
-    """The job with its state, tenant and the rows beside it, in one statement."""
+def find(job_id: UUID, seen: Scope) -> Any | None:
+    """The job with its state, tenant and the rows beside it, in one statement; None as well when its tenant is not
+    among those that are seen."""
     due_at = due_of(job_id)
     jobs = Job.objects.with_state(due_at, due_at + _MOMENT).filter(pk=job_id)
+    if seen is not None:
+        jobs = jobs.filter(tenant_id__in=seen)
     return jobs.select_related("tenant", "timer", "entry", "outcome").first()
 
 
-def find_many(ids: Sequence[UUID]) -> list[Any]:
+def find_many(ids: Sequence[UUID], seen: Scope) -> list[Any]:
     dues = [due_of(job_id) for job_id in ids]
     jobs = Job.objects.with_state(min(dues), max(dues) + _MOMENT).filter(pk__in=ids)
+    if seen is not None:
+        jobs = jobs.filter(tenant_id__in=seen)
     return list(jobs.defer("payload").select_related("tenant").order_by("due_at", "id"))
 
 
@@ -73,7 +79,13 @@ def live(request: HttpRequest, job: Any) -> dict[str, Any]:
 def _buttons(user: AbstractBaseUser | AnonymousUser, job: Any) -> list[Button]:
     """What can be done to a job in this state; the others are not shown."""
     state = JobState(job.state)
-    fitting = [("retry", "Retry …", RETRYABLE), ("cancel", "Cancel …", CANCELLABLE)]
+    fitting = [
+        ("retry", "Retry …", RETRYABLE),
+        ("cancel", "Cancel …", CANCELLABLE),
+        ("reschedule", "Reschedule …", WAITING),
+        ("prioritize", "Change priority …", WAITING),
+        ("move", "Move to another queue …", WAITING),
+    ]
     return [
         Button(verb, label, COMMANDS[verb].permission, user.has_perm(COMMANDS[verb].permission))  # type: ignore[union-attr]
         for verb, label, states in fitting

@@ -24,7 +24,7 @@ class Held:
 
 @remembered(2)
 def in_force(slugs: tuple[str, ...] | None = None) -> Held:
-    """The holds that stop something now, the newest first; `slugs`: those of other tenants, and of groups, left out."""
+    """The holds that stop something now, the newest first; `slugs`: those of everything and of these tenants alone."""
     found = for_tenants(Hold.objects.all(), slugs).filter(
         Q(until__isnull=True) | Q(until__gt=Now()), drained_at__isnull=True, since__lte=Now()
     )
@@ -36,7 +36,7 @@ def for_tenants(holds: QuerySet[Hold], slugs: Collection[str] | None) -> QuerySe
     """Those that somebody may see who sees these tenants alone; None: every tenant."""
     if slugs is None:
         return holds
-    return holds.filter(Q(scope__in=[HoldScope.ALL, HoldScope.QUEUE, HoldScope.TYPE]) | Q(scope=HoldScope.TENANT, key__in=slugs))
+    return holds.filter(Q(scope=HoldScope.ALL) | Q(scope=HoldScope.TENANT, key__in=slugs))
 
 
 def environment() -> tuple[str, str]:

@@ -13,17 +13,21 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
-from jobs.console import commands, detail, me, named, show
+from jobs import scope
+from jobs.console import commands, detail, me, named, saving, show
 from jobs.console.base import ReadOnly
-from jobs.console.changelist import JobList, KeysetList
+from jobs.console.changelist import JobList
+from jobs.console.operations import EFFECTS
 from jobs.console.page import LIVE, fragment, in_zone, live_part, live_url
 from jobs.console.pages import JOB_PAGES
 from jobs.models import Job
+from jobs.operations.limits import BULK
 from jobs.operator import COMMANDS
 from jobs.querysets import JobQuerySet
 
 
 class JobAdmin(ReadOnly):
+    mixes_tenants = False
     list_display: Any = (
         "state_badge",
         "job_type",
@@ -37,13 +41,15 @@ class JobAdmin(ReadOnly):
     list_display_links = ("job_type",)
     actions: Any = ("retry_selected", "cancel_selected")
     title = "Jobs"
-    changelist: type[KeysetList] = JobList
+    changelist: type[JobList] = JobList
 
     def get_queryset(self, request: HttpRequest) -> JobQuerySet:
+        """The tenants that the operator sees."""
         found: JobQuerySet = Job.objects.defer("payload")
-        return found
+        seen = scope.scope_of(request.user)
+        return found if seen is None else found.filter(tenant_id__in=seen)
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeysetList]:
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[JobList]:
         return self.changelist
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
@@ -71,6 +77,10 @@ class JobAdmin(ReadOnly):
                 for each in JOB_PAGES
             ),
             path("me/", view(partial(me.view, self)), name="jobs_job_me"),
+            path("views/save/", view(require_POST(partial(saving.save, self))), name="jobs_job_save_view"),
+            path(
+                "views/<int:pk>/forget/", view(require_POST(partial(saving.forget, self))), name="jobs_job_forget_view"
+            ),
             *super().get_urls(),
         ]
 
@@ -83,10 +93,16 @@ class JobAdmin(ReadOnly):
             # Django would only say that there is no such action; a denied attempt is recorded.
             if refusal := commands.refusal(request, verb, request.POST.getlist(ACTION_CHECKBOX_NAME)):
                 return refusal
-        elif job_id := named.job_id(request.GET.get("id", "")):
+        elif job_id := named.job_id(request.GET.get("q", "").strip().removeprefix("id:")):
             return HttpResponseRedirect(reverse("admin:jobs_job_change", args=[job_id]))
         return super().changelist_view(
-            request, {"title": self.title, "is_failed": False, **(extra_context or {})}
+            request,
+            {
+                "title": self.title,
+                "is_failed": False,
+                "operation_verbs": _operation_verbs(request),
+                **(extra_context or {}),
+            },
         )
 
     def change_view(
@@ -99,7 +115,7 @@ class JobAdmin(ReadOnly):
     def detail(self, request: HttpRequest, object_id: str, *, reveal: bool = False) -> HttpResponse:
         """The page of one job, with the values of its payload if `reveal`."""
         job_id = named.job_id(object_id)
-        job = detail.find(job_id) if job_id else None
+        job = detail.find(job_id, scope.scope_of(request.user)) if job_id else None
         if job is None:
             self.message_user(request, named.missing(object_id), messages.WARNING)
             return HttpResponseRedirect(reverse("admin:jobs_job_changelist"))
@@ -150,6 +166,14 @@ class JobAdmin(ReadOnly):
     @admin.display(description="group")
     def group_name(self, job: Job) -> str:
         return show.visible(job.group or show.NOTHING)
+
+
+def _operation_verbs(request: HttpRequest) -> list[str]:
+    """What this operator may do to all that a search finds."""
+    user: Any = request.user
+    if not user.has_perm(BULK):
+        return []
+    return [verb for verb in EFFECTS if user.has_perm(COMMANDS[verb].permission)]
 
 
 def _verb(request: HttpRequest) -> str | None:

@@ -16,6 +16,7 @@ from django.views.defaults import permission_denied
 
 from jobs import operations, operator
 from jobs.console import show
+from jobs.console.arguments import Arguments
 from jobs.console.base import ReadOnly
 from jobs.console.origin import person
 from jobs.models import Operation, OperationState
@@ -37,7 +38,7 @@ CONTROLS = {"pause": operations.pause, "resume": operations.resume, "stop": oper
 PIECES = 50
 
 
-class OperationForm(forms.Form):
+class OperationForm(Arguments):
     reason = forms.CharField(
         max_length=operator.REASON_BYTES,
         help_text="Kept in the audit, for whoever asks later.",
@@ -50,20 +51,13 @@ class OperationForm(forms.Form):
         max_value=RATES[-1],
         help_text="At most; lower it to spread the work.",
     )
-    run_at = forms.DateTimeField(
-        label="Run at", widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M")
-    )
-    priority = forms.IntegerField(min_value=-100, max_value=100, help_text="-100 to 100; larger runs first.")
-    queue = forms.CharField(max_length=100)
     typed = forms.CharField(label="To confirm")
 
     field_order: ClassVar[list[str]] = ["run_at", "priority", "queue", "reason", "rate", "typed"]
 
     def __init__(self, verb: str, to_type: str | None, data: Any = None) -> None:
-        super().__init__(data)
+        super().__init__(verb, data)
         self.to_type = to_type
-        for name in {"run_at", "priority", "queue"} - set(operator.COMMANDS[verb].arguments):
-            del self.fields[name]
         if to_type is None:
             del self.fields["typed"]
         else:
@@ -77,6 +71,7 @@ class OperationForm(forms.Form):
 
 
 class OperationAdmin(ReadOnly):
+    mixes_tenants = False
     list_display = ("number", "what", "state_badge", "progress", "who", "started")
     list_display_links = ("number",)
     actions = None
@@ -123,10 +118,9 @@ class OperationAdmin(ReadOnly):
             verb, found.to_type if found.must_type else None, request.POST if request.method == "POST" else None
         )
         if request.method == "POST" and form.is_valid():
-            given = {name: form.cleaned_data[name] for name in operator.COMMANDS[verb].arguments}
             try:
                 made = operations.submit(
-                    user, verb, str(found.query), form.cleaned_data["reason"], rate=form.cleaned_data["rate"], arguments=given,
+                    user, verb, str(found.query), form.cleaned_data["reason"], rate=form.cleaned_data["rate"], arguments=form.arguments(),
                 )  # fmt: skip
             except operations.OperationRefused as error:
                 form.add_error(None, str(error))

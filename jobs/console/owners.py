@@ -52,6 +52,7 @@ class Limited(Audited):
 
 
 class TenantAdmin(Limited):
+    mixes_tenants = False
     name_field = "slug"
     list_display = ("slug", "condition", "running", "waiting", "oldest", "limit", "weight", "late", "failed")
     search_fields = ("slug",)
@@ -76,10 +77,13 @@ class TenantAdmin(Limited):
         ("While others wait", {"fields": ("noisy_exempt",)}),
     )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
-        found: QuerySet[Tenant] = super().get_queryset(request)
-        scope = scope_of(request.user)
-        return found if scope is None else found.filter(pk__in=scope)
+    def get_queryset(self, request: HttpRequest) -> Any:
+        found = super().get_queryset(request)
+        seen = scope_of(request.user)
+        return found if seen is None else found.filter(pk__in=seen)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return scope_of(request.user) is None and super().has_add_permission(request)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return tenants.TenantList

@@ -14,9 +14,9 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.cache import get_conditional_response
 
-from jobs.scope import EVERY
-from jobs.search.guard import PATIENCE, TooSlow, bounded
 from jobs.console.preferences import preferences
+from jobs.scope import scope_of
+from jobs.search.guard import PATIENCE, TooSlow, bounded
 
 LIVE = "_live"
 """An address with this asks for the refreshing part alone."""
@@ -32,19 +32,20 @@ def console_page(
     gather: Gather,
     *,
     permission: str = "jobs.view_job",
-    every: bool = False,
     section: str = "",
     template: str = "jobs/page.html",
     using: str = "default",
     parent: tuple[str, str] | None = None,
+    mixes_tenants: bool = True,
 ) -> HttpResponse:
     """The page `name`: `gather` reads what its part `jobs/live/<name>.html` shows, within the patience of a page.
-    `every`: it mixes tenants, so it is only for who sees all of them."""
+    `mixes_tenants`: so it is only for who sees all of them."""
     if request.method not in ("GET", "HEAD"):
         return HttpResponse(status=405, headers={"Allow": "GET, HEAD"})
-    needed = [permission, EVERY] if every else [permission]
-    if not request.user.has_perms(needed):  # type: ignore[union-attr]
+    if not request.user.has_perm(permission):  # type: ignore[union-attr]
         raise PermissionDenied
+    if mixes_tenants and scope_of(request.user) is not None:
+        raise PermissionDenied("This page is about all tenants, and you see some of them.")
     request.current_app = admin.admin_site.name
     with timezone.override(preferences(request).tz):
         part = live_part(request, name, gather, using)

@@ -22,8 +22,8 @@ class PageOf:
     part: str = ""
     section: str = ""
     permission: str = "jobs.view_job"
-    every: bool = False
-    """It mixes tenants: only for who sees all of them."""
+    mixes_tenants: bool = True
+    """Only for who sees all of them."""
 
     def view(self, admin: Any) -> Callable[..., HttpResponse]:
         def page_view(request: HttpRequest) -> HttpResponse:
@@ -35,7 +35,7 @@ class PageOf:
                 title or "Nothing named",
                 self.gather,
                 permission=self.permission,
-                every=self.every,
+                mixes_tenants=self.mixes_tenants,
                 section=self.section,
             )
 
@@ -43,16 +43,16 @@ class PageOf:
 
 
 JOB_PAGES = (
-    PageOf("overview", "overview", "Overview", overview.gather),
-    PageOf("errors", "errors", "Errors", errors.gather, every=True),
-    PageOf("forecast", "forecast", "Forecast", forecast.gather),
-    PageOf("types", "types", "Job types", types.gather, every=True),
-    PageOf("type", "types/one", "", types.gather_one, section="types", every=True),
-    PageOf("health", "health", "Health", health.gather, every=True),
+    PageOf("overview", "overview", "Overview", overview.gather, mixes_tenants=False),
+    PageOf("errors", "errors", "Errors", errors.gather),
+    PageOf("forecast", "forecast", "Forecast", forecast.gather, mixes_tenants=False),
+    PageOf("types", "types", "Job types", types.gather),
+    PageOf("type", "types/one", "", types.gather_one, section="types"),
+    PageOf("health", "health", "Health", health.gather),
 )
 PROCESS_PAGES = (
     PageOf("workers", "workers", "Workers", fleet.gather_workers, permission="jobs.view_process"),
     PageOf("dispatchers", "dispatchers", "Dispatchers", fleet.gather_dispatchers, permission="jobs.view_process"),
 )
-QUEUES = PageOf("queues", "", "Queues", queues.gather, permission="jobs.view_queue", every=True)
-QUEUE = PageOf("one", "one", "", queues.gather_one, part="queue", section="queues", permission="jobs.view_queue", every=True)
+QUEUES = PageOf("queues", "", "Queues", queues.gather, permission="jobs.view_queue")
+QUEUE = PageOf("one", "one", "", queues.gather_one, part="queue", section="queues", permission="jobs.view_queue")

@@ -9,8 +9,7 @@ from urllib.parse import urlencode
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
-from jobs.scope import EVERY
-
+from jobs.scope import scope_of
 from jobs.search.terms import quoted
 
 
@@ -23,25 +22,25 @@ class Section:
     permission: str
     key: str
     """`g` and this letter lead there."""
-    every: bool = False
+    mixes_tenants: bool = False
     """Only for who sees every tenant."""
 
 
 SECTIONS = (
     Section("overview", "Overview", "app_list", "view_job", "o"),
     Section("jobs", "Jobs", "jobs_job_changelist", "view_job", "j"),
-    Section("errors", "Errors", "jobs_job_errors", "view_job", "e", every=True),
+    Section("errors", "Errors", "jobs_job_errors", "view_job", "e", True),
     Section("forecast", "Forecast", "jobs_job_forecast", "view_job", "f"),
-    Section("queues", "Queues", "jobs_queue_changelist", "view_queue", "q", every=True),
-    Section("types", "Types", "jobs_job_types", "view_job", "y", every=True),
+    Section("queues", "Queues", "jobs_queue_changelist", "view_queue", "q", True),
+    Section("types", "Types", "jobs_job_types", "view_job", "y", True),
     Section("tenants", "Tenants", "jobs_tenant_changelist", "view_tenant", "t"),
     Section("cron", "Cron", "jobs_crondefinition_changelist", "view_crondefinition", "c"),
-    Section("workers", "Workers", "jobs_process_workers", "view_process", "w"),
-    Section("dispatchers", "Dispatchers", "jobs_process_dispatchers", "view_process", "d"),
+    Section("workers", "Workers", "jobs_process_workers", "view_process", "w", True),
+    Section("dispatchers", "Dispatchers", "jobs_process_dispatchers", "view_process", "d", True),
     Section("operations", "Operations", "jobs_operation_changelist", "view_operation", "p"),
-    Section("holds", "Holds", "jobs_hold_changelist", "view_hold", "h"),
+    Section("holds", "Holds", "jobs_hold_changelist", "view_hold", "h", True),
     Section("audit", "Audit", "jobs_operatoraction_changelist", "view_operatoraction", "a"),
-    Section("health", "Health", "jobs_job_health", "view_job", "s", every=True),
+    Section("health", "Health", "jobs_job_health", "view_job", "s", True),
 )
 _OF_MODEL = {
     "job": "jobs",
@@ -68,11 +67,13 @@ def address(name: str, site: str = "admin", **kwargs: Any) -> str:
 def links(request: HttpRequest) -> list[dict[str, str]]:
     """The sections that this user may see."""
     site = getattr(request, "current_app", None) or "admin"
+    everything = scope_of(request.user) is None
     return [
         {"name": each.name, "label": each.label, "url": url, "key": each.key}
         for each in SECTIONS
-        if request.user.has_perms([f"jobs.{each.permission}", *([EVERY] if each.every else [])])  # type: ignore[union-attr]
-        and (url := address(each.address, site))
+        if (everything or not each.mixes_tenants)
+        and request.user.has_perm(f"jobs.{each.permission}")
+        and (url := address(each.address, site))  # type: ignore[union-attr]
     ]
 
 
