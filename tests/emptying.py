@@ -18,4 +18,6 @@ def empty_tables() -> None:
     with connections["default"].cursor() as cursor:
         # As a replica would: the audit refuses to be emptied.
         deletes = "; ".join(f"DELETE FROM {table}" for table in TABLES)
-        cursor.execute(f"SET session_replication_role = replica; {deletes}; SET session_replication_role = origin")
+        cursor.execute(
+            f"SET session_replication_role = replica; {deletes}; SET session_replication_role = origin"
+        )

@@ -102,7 +102,10 @@ class Course:
             Series(
                 name,
                 style,
-                [value(each) if reached is not None and each.at < reached else None for each in self.series.points],
+                [
+                    value(each) if reached is not None and each.at < reached else None
+                    for each in self.series.points
+                ],
             )
             for name, style, value in lines
         ]

@@ -99,9 +99,7 @@ class CronDefinitionAdmin(Audited):
         command = wrap(in_zone(require_POST(self.command_view)))
         return [
             path("preview/", preview, name="jobs_crondefinition_preview"),
-            path(
-                "<path:object_id>/ticks/", wrap(in_zone(self.ticks_view)), name="jobs_crondefinition_ticks"
-            ),
+            path("<path:object_id>/ticks/", wrap(in_zone(self.ticks_view)), name="jobs_crondefinition_ticks"),
             path("<path:object_id>/command/<str:verb>/", command, name="jobs_crondefinition_command"),
             *super().get_urls(),
         ]

@@ -29,10 +29,10 @@ LOOK_BACK = timedelta(days=7)
 """A job may fail so long after it was due and still be found."""
 
 _VARYING = (
-    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I), "‹id›"),
-    (re.compile(r"0x[0-9a-f]+|\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b", re.I), "‹hex›"),
-    (re.compile(r"'[^']{1,200}'|\"[^\"]{1,200}\""), "‹text›"),
-    (re.compile(r"\d+(?:[.,:]\d+)*"), "‹n›"),
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I), "<id>"),
+    (re.compile(r"0x[0-9a-f]+|\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b", re.I), "<hex>"),
+    (re.compile(r"'[^']{1,200}'|\"[^\"]{1,200}\""), "<text>"),
+    (re.compile(r"\d+(?:[.,:]\d+)*"), "<n>"),
 )
 
 
@@ -95,9 +95,7 @@ def gather(request: HttpRequest) -> dict[str, Any]:
         "span": span,
         "spans": list(SPANS),
         "failures": found,
-        "groups": [
-            (group, trend(group, span, found.until), found_by(group, span)) for group in found.groups
-        ],
+        "groups": [(group, trend(group, span, found.until), found_by(group, span)) for group in found.groups],
         "retry_all": sections.address("jobs_operation_new", verb="retry")
         if request.user.has_perm("jobs.bulk_job")  # type: ignore[union-attr]
         else "",

@@ -81,7 +81,9 @@ class HoldAdmin(Audited):
         remember.forget()
         if not change and obj.scope == HoldScope.TENANT and not Tenant.objects.filter(slug=obj.key).exists():
             self.message_user(
-                request, f"There is no tenant {show.visible(obj.key)} yet: the hold waits for it.", messages.WARNING
+                request,
+                f"There is no tenant {show.visible(obj.key)} yet: the hold waits for it.",
+                messages.WARNING,
             )
 
     def lift_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -92,7 +94,9 @@ class HoldAdmin(Audited):
         target = {"hold": str(hold), "id": hold.pk}
         try:
             operator.require(request.user, CHANGE, "lift", target)
-        except operator.Denied as error:  # returned, not raised, so that a request's transaction keeps the record
+        except (
+            operator.Denied
+        ) as error:  # returned, not raised, so that a request's transaction keeps the record
             return permission_denied(request, error)
         form = LiftForm(request.POST if request.method == "POST" else None)
         if form.is_bound and form.is_valid():
@@ -116,7 +120,9 @@ def gather(request: HttpRequest) -> dict[str, Any]:
     """What is held, what comes back slowly, and what was held in the last days."""
     now = timezone.now()
     found = list(
-        Hold.objects.filter(Q(drained_at__isnull=True) | Q(drained_at__gt=now - RECENT)).order_by("-id")[: SHOWN + 1]
+        Hold.objects.filter(Q(drained_at__isnull=True) | Q(drained_at__gt=now - RECENT)).order_by("-id")[
+            : SHOWN + 1
+        ]
     )
     held = [hold for hold in found if hold.until is None or hold.until > now]
     draining = [hold for hold in found if hold not in held and hold.drain and hold.drained_at is None]

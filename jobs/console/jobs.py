@@ -70,7 +70,9 @@ class JobAdmin(ReadOnly):
         return [
             path("failed/", view(in_zone(failed.changelist_view)), name="jobs_job_failed"),
             path(
-                "command/<slug:verb>/", view(in_zone(require_POST(self.command_view))), name="jobs_job_command"
+                "command/<slug:verb>/",
+                view(in_zone(require_POST(self.command_view))),
+                name="jobs_job_command",
             ),
             *(
                 path(f"{each.path}/", view(each.view(self)), name=f"jobs_job_{each.name}")
@@ -79,7 +81,9 @@ class JobAdmin(ReadOnly):
             path("me/", view(partial(me.view, self)), name="jobs_job_me"),
             path("views/save/", view(require_POST(partial(saving.save, self))), name="jobs_job_save_view"),
             path(
-                "views/<int:pk>/forget/", view(require_POST(partial(saving.forget, self))), name="jobs_job_forget_view"
+                "views/<int:pk>/forget/",
+                view(require_POST(partial(saving.forget, self))),
+                name="jobs_job_forget_view",
             ),
             *super().get_urls(),
         ]
@@ -124,7 +128,10 @@ class JobAdmin(ReadOnly):
         if LIVE in request.GET:
             return fragment(request, part)
         context = self.admin_site.each_context(request) | detail.context(request, job, reveal=reveal)
-        context |= {"part": part, "live_url": live_url(request, request.path if not reveal else _page_of(job))}
+        context |= {
+            "part": part,
+            "live_url": live_url(request, request.path if not reveal else _page_of(job)),
+        }
         return TemplateResponse(
             request, "jobs/job_detail.html", context | {"opts": self.opts, "media": self.media}
         )

@@ -187,7 +187,9 @@ def _of_numbers(now: Pulse, told: course.Course, ahead: forecast.Forecast) -> It
         text = f"Only {told.on_time} of the jobs of the last 5 minutes started within 5 s of their due time."
         yield Problem("warning", text)
     if ahead.over:
-        text = f"In {ahead.over} minutes of the next hour more jobs come due than were ever managed in a minute."
+        text = (
+            f"In {ahead.over} minutes of the next hour more jobs come due than were ever managed in a minute."
+        )
         yield Problem("warning", text, address("jobs_job_forecast"), "forecast")
 
 
@@ -199,9 +201,16 @@ def _of_queues(lines: Sequence[QueueLine]) -> Iterator[Problem]:
             told = f"Queue {name}: {line.waiting} jobs are due and no worker serves it."
             yield Problem("alarm", told, url, "queue")
         else:
-            yield Problem("alarm", f"Queue {name} is late: its oldest job has waited {lasting(line.wait)}.", url, "queue")
+            yield Problem(
+                "alarm",
+                f"Queue {name} is late: its oldest job has waited {lasting(line.wait)}.",
+                url,
+                "queue",
+            )
     if len(late) > 5:
-        yield Problem("alarm", f"{len(late) - 5} more queues are late.", address("jobs_queue_changelist"), "queues")
+        yield Problem(
+            "alarm", f"{len(late) - 5} more queues are late.", address("jobs_queue_changelist"), "queues"
+        )
 
 
 def _of_types() -> Iterator[Problem]:
@@ -213,7 +222,9 @@ def _of_types() -> Iterator[Problem]:
 def _of_days() -> Iterator[Problem]:
     ready = health.ready_days()
     if ready is None:
-        yield Problem("warning", "The days of the tables could not be read.", address("jobs_job_health"), "health")
+        yield Problem(
+            "warning", "The days of the tables could not be read.", address("jobs_job_health"), "health"
+        )
     elif ready < health.READY:
         told = f"Only {ready} days are ready: jobs due later cannot be scheduled."
         yield Problem("alarm", told, address("jobs_job_health"), "health")

@@ -52,7 +52,11 @@ JOB_PAGES = (
 )
 PROCESS_PAGES = (
     PageOf("workers", "workers", "Workers", fleet.gather_workers, permission="jobs.view_process"),
-    PageOf("dispatchers", "dispatchers", "Dispatchers", fleet.gather_dispatchers, permission="jobs.view_process"),
+    PageOf(
+        "dispatchers", "dispatchers", "Dispatchers", fleet.gather_dispatchers, permission="jobs.view_process"
+    ),
 )
 QUEUES = PageOf("queues", "", "Queues", queues.gather, permission="jobs.view_queue")
-QUEUE = PageOf("one", "one", "", queues.gather_one, part="queue", section="queues", permission="jobs.view_queue")
+QUEUE = PageOf(
+    "one", "one", "", queues.gather_one, part="queue", section="queues", permission="jobs.view_queue"
+)

@@ -83,7 +83,9 @@ def of_model(model_name: str) -> str:
 
 def search(site: str = "admin", **terms: Any) -> str:
     """The list of jobs, searched by these terms: `search(queue="mail", state="failed")`."""
-    text = " ".join(f"{name}:{quoted(str(value))}" for name, value in terms.items() if value not in (None, ""))
+    text = " ".join(
+        f"{name}:{quoted(str(value))}" for name, value in terms.items() if value not in (None, "")
+    )
     return f"{address('jobs_job_changelist', site)}?{urlencode({'q': text})}"
 
 
@@ -95,5 +97,3 @@ def named(name: str, value: Any, site: str = "admin") -> str:
 def hold_url(scope: str, key: str, site: str = "admin") -> str:
     """The form that holds this, filled in."""
     return f"{address('jobs_hold_add', site)}?{urlencode({'scope': scope, 'key': key})}"
-
-

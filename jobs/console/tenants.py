@@ -81,7 +81,9 @@ def gather(request: HttpRequest, tenant: Tenant) -> dict[str, Any]:
     told = course.course(Kind.TENANT, tenant.slug, request.GET.get("span", ""))
     sees_all = request.user.has_perm(EVERY)  # type: ignore[union-attr]
     everyone = course.course(Kind.ALL, "", request.GET.get("span", "")) if sees_all else None
-    standing = rollups.backlog(Kind.TENANT, names=[tenant.slug]).get(tenant.slug, rollups.Standing(tenant.slug))
+    standing = rollups.backlog(Kind.TENANT, names=[tenant.slug]).get(
+        tenant.slug, rollups.Standing(tenant.slug)
+    )
     most, until = limit(tenant, now)
     return {
         "tenant": tenant,
@@ -94,7 +96,11 @@ def gather(request: HttpRequest, tenant: Tenant) -> dict[str, Any]:
         "ends_at": until,
         "bucket": _bucket(tenant, now),
         "queue_limits": list(TenantQueueLimit.objects.filter(tenant=tenant)[:SHOWN]),
-        "holds": [each for each in in_force((tenant.slug,)).holds if each.scope == "all" or (each.scope, each.key) == ("tenant", tenant.slug)],
+        "holds": [
+            each
+            for each in in_force((tenant.slug,)).holds
+            if each.scope == "all" or (each.scope, each.key) == ("tenant", tenant.slug)
+        ],
         "search": sections.search(tenant=tenant.slug),
         "hold_url": sections.hold_url("tenant", tenant.slug),
         "may_hold": request.user.has_perm("jobs.add_hold"),  # type: ignore[union-attr]

@@ -54,9 +54,7 @@ def type_lines(using: str = "default") -> list[TypeLine]:
     }
     names = sorted(set(found) | set(registry.names()))
     return [
-        TypeLine(
-            name, registry.get(name), Count(found.get(name, (0, 0))[0], CAP), found.get(name, (0, 0))[1]
-        )
+        TypeLine(name, registry.get(name), Count(found.get(name, (0, 0))[0], CAP), found.get(name, (0, 0))[1])
         for name in names
     ]
 

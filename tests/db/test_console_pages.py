@@ -20,7 +20,6 @@ from jobs.search import guard
 from jobs.states import JobState
 from jobs.text import ErrorText
 from tests.db.test_admin_tools import (
-    BIG,
     VIEW,
     day_names,
     days_of,
@@ -71,12 +70,17 @@ def grow(connection: Connection, rows: int) -> None:
         register(connection, ProcessKind.WORKER, queues=[f"q{n}"], types=["test.noop"])
         register(connection, ProcessKind.DISPATCHER)
         CronDefinition.objects.create(
-            name=f"c{n}", tenant=Tenant.objects.get(slug=f"t{n}"), expression="*/5 * * * *", job_type="test.noop"
+            name=f"c{n}",
+            tenant=Tenant.objects.get(slug=f"t{n}"),
+            expression="*/5 * * * *",
+            job_type="test.noop",
         )
     Rollups().run_once(connection, DatabaseClock().read(connection))
 
 
-def test_a_page_costs_as_many_statements_for_40_rows_as_for_10(operator: Client, connection: Connection) -> None:
+def test_a_page_costs_as_many_statements_for_40_rows_as_for_10(
+    operator: Client, connection: Connection
+) -> None:
     grow(connection, 10)
     small = {name: len(own(operator, url)) for name, url in PAGES.items()}
     grow(connection, 40)
@@ -110,7 +114,13 @@ def test_a_database_that_is_slow_is_told_and_the_page_stays(
     monkeypatch.setattr(guard, "PATIENCE", timedelta(milliseconds=50))
     remember.forget()
     with connection.transaction():
-        for table in ("jobs_outcome", "jobs_queueentry", "jobs_process", "jobs_rollupprogress", "jobs_rollup"):
+        for table in (
+            "jobs_outcome",
+            "jobs_queueentry",
+            "jobs_process",
+            "jobs_rollupprogress",
+            "jobs_rollup",
+        ):
             connection.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
         page = operator.get(PAGES[name])
     assert page.status_code == 200
@@ -120,7 +130,9 @@ def test_a_database_that_is_slow_is_told_and_the_page_stays(
     assert operator.get(PAGES[name]).status_code == 200
 
 
-def test_the_part_that_refreshes_is_a_part_and_not_sent_twice(operator: Client, connection: Connection) -> None:
+def test_the_part_that_refreshes_is_a_part_and_not_sent_twice(
+    operator: Client, connection: Connection
+) -> None:
     schedule()
     url = f"{BASE}/job/types/?_live=1"
     part = operator.get(url)
@@ -170,7 +182,9 @@ def test_what_burns_is_on_top(operator: Client, connection: Connection) -> None:
     dispatcher = register(connection, ProcessKind.DISPATCHER, lease=-timedelta(seconds=1))
     grow(connection, 2)
     Tenant.objects.filter(slug="t0").update(max_running=0)
-    connection.execute("UPDATE jobs_queueentry SET run_at = run_at - interval '10 minutes' WHERE queue = 'q1'")
+    connection.execute(
+        "UPDATE jobs_queueentry SET run_at = run_at - interval '10 minutes' WHERE queue = 'q1'"
+    )
     told = problems(operator)
     assert "Queue q1 is late: its oldest job has waited 10 min" in told
     assert "Tenant t0 may run no job" in told
@@ -184,29 +198,37 @@ def test_failures_of_one_kind_are_one_line(operator: Client, connection: Connect
     worker = process(connection)
     for n in range(5):
         text = ErrorText("ValueError", f"order {n} is gone", "", "00000000000000aa")
-        finish(connection, claim(connection, schedule(tenant="acme"), worker), Failed(text, timedelta(), final=True))
+        finish(
+            connection,
+            claim(connection, schedule(tenant="acme"), worker),
+            Failed(text, timedelta(), final=True),
+        )
     finish(connection, claim(connection, schedule("test.echo"), worker), failed(final=True))
     page = operator.get(PAGES["errors"])
     counts = [group.count for group, *_ in page.context["groups"]]
     assert counts == [5, 1]
     (group, trend, line), _ = page.context["groups"]
     assert (group.job_type, group.tenant) == ("test.noop", "acme")
-    assert "order ‹n› is gone" in page.text
+    assert "order &lt;n&gt; is gone" in page.text
     assert sum(group.buckets) == 5
     assert len(trend.bars) >= 1
     assert line == "state:failed error:00000000000000aa finished:last-24h"
 
 
-def test_failures_without_a_fingerprint_are_one_when_their_words_are(operator: Client, connection: Connection) -> None:
+def test_failures_without_a_fingerprint_are_one_when_their_words_are(
+    operator: Client, connection: Connection
+) -> None:
     worker = process(connection)
-    for n in range(3):
+    for _ in range(3):
         finish(connection, claim(connection, schedule(), worker), failed(final=True))
     connection.execute("UPDATE jobs_outcome SET error_fingerprint = NULL, error = 'order ' || random()")
     page = operator.get(PAGES["errors"])
     assert [group.count for group, *_ in page.context["groups"]] == [3]
 
 
-def test_what_waits_for_another_attempt_is_told_with_its_error(operator: Client, connection: Connection) -> None:
+def test_what_waits_for_another_attempt_is_told_with_its_error(
+    operator: Client, connection: Connection
+) -> None:
     job_in(JobState.RETRYABLE, connection)
     page = operator.get(PAGES["errors"])
     (line,) = page.context["retrying"]
@@ -276,7 +298,9 @@ def test_the_latest_runs_of_a_type_are_timed(operator: Client, connection: Conne
         from jobs.results import Completed
 
         finish(connection, claim(connection, schedule(), worker), Completed("{}"))
-    connection.execute("UPDATE jobs_outcome SET started_at = due_at + interval '2 s', finished_at = due_at + interval '5 s'")
+    connection.execute(
+        "UPDATE jobs_outcome SET started_at = due_at + interval '2 s', finished_at = due_at + interval '5 s'"
+    )
     connection.execute("UPDATE jobs_job SET created_at = due_at")
     runs = operator.get(PAGES["type"]).context["runs"]
     assert runs.took == (3.0, 3.0)
@@ -338,5 +362,3 @@ def test_the_sections_are_those_that_the_operator_may_see(connection: Connection
     assert "Tenants" in nav[0]
     assert "Errors" not in nav[0]
     assert "console-search" not in page
-
-

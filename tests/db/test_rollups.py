@@ -43,7 +43,8 @@ def ended(here: Connection, at: datetime, state: JobState, **options: Any) -> Jo
     """A job that ended at `at`, however the clock stands."""
     job = job_so(state.value, here, **options)
     here.execute(
-        "UPDATE jobs_outcome SET finished_at = %s, started_at = %s WHERE job_id = %s", [at, at - MINUTE / 2, job.id]
+        "UPDATE jobs_outcome SET finished_at = %s, started_at = %s WHERE job_id = %s",
+        [at, at - MINUTE / 2, job.id],
     )
     here.execute("UPDATE jobs_attempt SET finished_at = %s WHERE job_id = %s", [at, job.id])
     return job
@@ -179,7 +180,13 @@ def test_the_backlog_is_what_is_in_the_queues(here: Connection) -> None:
     here.execute("UPDATE jobs_queueentry SET run_at = run_at - interval '1 min' WHERE queue = 'queued'")
     pass_at(here, DatabaseClock().read(here))
     everything = rollups.backlog(Kind.ALL)[""]
-    values = (everything.waiting, everything.running, everything.retrying, everything.later, everything.parked)
+    values = (
+        everything.waiting,
+        everything.running,
+        everything.retrying,
+        everything.later,
+        everything.parked,
+    )
     assert values == (1, 1, 1, 1, 0)
     assert everything.oldest is not None
     assert set(rollups.backlog(Kind.TENANT)) == {"t-queued", "t-running", "t-retryable", "t-snoozed"}
