@@ -59,7 +59,10 @@ class Rollups:
         """Everything is in the tables."""
 
     def _step(
-        self, connection: Connection, now: datetime, step: Callable[[Connection, datetime, dict[str, Any]], int]
+        self,
+        connection: Connection,
+        now: datetime,
+        step: Callable[[Connection, datetime, dict[str, Any]], int],
     ) -> int:
         with connection.transaction():
             row = connection.execute(
@@ -70,7 +73,9 @@ class Rollups:
             return step(connection, now, dict(zip(_COLUMNS, row, strict=True)))
 
     def _count(self, connection: Connection, now: datetime, progress: dict[str, Any]) -> int:
-        return self._now_and_then(connection, now, progress, "counted_at", lambda: counting.count_backlog(connection))
+        return self._now_and_then(
+            connection, now, progress, "counted_at", lambda: counting.count_backlog(connection)
+        )
 
     def _foresee(self, connection: Connection, now: datetime, progress: dict[str, Any]) -> int:
         start = rollups.floor(now, 60)
@@ -83,7 +88,12 @@ class Rollups:
         )
 
     def _now_and_then(
-        self, connection: Connection, now: datetime, progress: dict[str, Any], name: str, count: Callable[[], int]
+        self,
+        connection: Connection,
+        now: datetime,
+        progress: dict[str, Any],
+        name: str,
+        count: Callable[[], int],
     ) -> int:
         last = progress[name]
         if last is not None and timedelta() <= now - last < timedelta(seconds=self._every[name]):
@@ -134,6 +144,8 @@ class Rollups:
 
     def _move(self, connection: Connection, name: str, to: datetime) -> None:
         connection.execute(
-            psycopg.sql.SQL("UPDATE jobs_rollupprogress SET {} = %s WHERE id = 1").format(psycopg.sql.Identifier(name)),
+            psycopg.sql.SQL("UPDATE jobs_rollupprogress SET {} = %s WHERE id = 1").format(
+                psycopg.sql.Identifier(name)
+            ),
             [to],
         )

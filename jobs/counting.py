@@ -88,7 +88,10 @@ def count_backlog(connection: Connection) -> int:
     rows = connection.execute(load("count_backlog")).fetchall()
     slugs = _slugs(connection, [name for grouping, name, *_ in rows if _KINDS[grouping] == Kind.TENANT])
     kinds = [_KINDS[row[0]] for row in rows]
-    names = [slugs.get(row[1], "") if kind == Kind.TENANT else row[1] or "" for kind, row in zip(kinds, rows, strict=True)]
+    names = [
+        slugs.get(row[1], "") if kind == Kind.TENANT else row[1] or ""
+        for kind, row in zip(kinds, rows, strict=True)
+    ]
     columns = ("waiting", "oldest", "running", "retrying", "later", "parked")
     values = {column: [row[2 + n] for row in rows] for n, column in enumerate(columns)}
     connection.execute(load("keep_backlog"), {"kinds": kinds, "names": names, **values})
@@ -155,7 +158,8 @@ def _add_ended(
 def _keep(connection: Connection, sums: Mapping[Key, _Sum], start: datetime, end: datetime) -> None:
     """Of two looks at a minute the larger counts stay."""
     rows = connection.execute(
-        "SELECT at, kind, name, late, ran FROM jobs_rollup WHERE step = 60 AND at >= %s AND at < %s", [start, end]
+        "SELECT at, kind, name, late, ran FROM jobs_rollup WHERE step = 60 AND at >= %s AND at < %s",
+        [start, end],
     ).fetchall()
     before = {(at, Kind(kind), name): (late, ran) for at, kind, name, late, ran in rows}
     ats, kinds, names = _columns(sums)
@@ -165,7 +169,8 @@ def _keep(connection: Connection, sums: Mapping[Key, _Sum], start: datetime, end
     }
     for n, column in enumerate(("late", "ran")):
         values[column] = [
-            _array(getattr(found, column), before[key][n] if key in before else ()) for key, found in sums.items()
+            _array(getattr(found, column), before[key][n] if key in before else ())
+            for key, found in sums.items()
         ]
     connection.execute(load("keep_rollups"), {"ats": ats, "kinds": kinds, "names": names, **values})
 

@@ -70,7 +70,9 @@ def act(
         raise ValueError(f"a command names 1 to {LIMIT} jobs, not {len(set(ids))}")
     command, target = COMMANDS[verb], _jobs(ids)
     if set(arguments) != set(command.arguments):
-        raise TypeError(f"{verb} takes {', '.join(command.arguments) or 'no arguments'}, not {', '.join(arguments)}")
+        raise TypeError(
+            f"{verb} takes {', '.join(command.arguments) or 'no arguments'}, not {', '.join(arguments)}"
+        )
     after = {name: str(value) for name, value in arguments.items()}
     require(user, command.permission, verb, target, reason, using)
     try:

@@ -142,13 +142,13 @@ class OperatorActionAdmin(ReadOnly):
     def what(self, action: OperatorAction) -> str:
         """The jobs and the operation as links; whatever else there is as JSON."""
         rest = {name: value for name, value in action.target.items() if name not in ("jobs", "operation")}
-        links = [(show.link("job", show.visible(job), show.visible(job)),) for job in action.target.get("jobs", [])]
+        links = [
+            (show.link("job", show.visible(job), show.visible(job)),) for job in action.target.get("jobs", [])
+        ]
         if operation := action.operation_id:
             links.append((show.link("operation", operation, f"operation {operation}"),))
         more = format_html('<pre class="json">{}</pre>', _json(rest)) if rest else ""
-        return format_html(
-            '<ul class="plain">{}</ul>{}', format_html_join("", "<li>{}</li>", links), more
-        )
+        return format_html('<ul class="plain">{}</ul>{}', format_html_join("", "<li>{}</li>", links), more)
 
     @admin.display(description="before and after")
     def change(self, action: OperatorAction) -> str:
@@ -156,7 +156,11 @@ class OperatorActionAdmin(ReadOnly):
         if not names:
             return show.NOTHING
         rows = [
-            (show.clean(name), show.clean(action.before.get(name, show.NOTHING)), show.clean(action.after.get(name, show.NOTHING)))
+            (
+                show.clean(name),
+                show.clean(action.before.get(name, show.NOTHING)),
+                show.clean(action.after.get(name, show.NOTHING)),
+            )
             for name in names
         ]
         return format_html('<ul class="plain">{}</ul>', format_html_join("", "<li>{}: {} → {}</li>", rows))

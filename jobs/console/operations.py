@@ -34,7 +34,12 @@ EFFECTS = {
     "prioritize": "Waiting jobs get the given priority, within their tenant and queue.",
     "move": "Waiting jobs are put into the given queue.",
 }
-CONTROLS = {"pause": operations.pause, "resume": operations.resume, "stop": operations.stop, "undo": operations.undo}
+CONTROLS = {
+    "pause": operations.pause,
+    "resume": operations.resume,
+    "stop": operations.stop,
+    "undo": operations.undo,
+}
 PIECES = 50
 
 
@@ -106,16 +111,25 @@ class OperationAdmin(ReadOnly):
                 operator.require(user, permission, f"{verb} all", {"query": line})
             except operator.Denied as error:
                 return permission_denied(request, error)
-        context: dict[str, Any] = {"verb": verb, "line": line, "effect": EFFECTS[verb], "max_length": MAX_LENGTH}
+        context: dict[str, Any] = {
+            "verb": verb,
+            "line": line,
+            "effect": EFFECTS[verb],
+            "max_length": MAX_LENGTH,
+        }
         try:
             found = operations.preview(user, verb, line)
         except SearchError as error:
-            return self._page(request, "operation_new", context | {"problem": error, "pointer": error.pointer(line)})
+            return self._page(
+                request, "operation_new", context | {"problem": error, "pointer": error.pointer(line)}
+            )
         except TooSlow:
             problem = "This search takes too long even for a preview: narrow it."
             return self._page(request, "operation_new", context | {"problem": problem})
         form = OperationForm(
-            verb, found.to_type if found.must_type else None, request.POST if request.method == "POST" else None
+            verb,
+            found.to_type if found.must_type else None,
+            request.POST if request.method == "POST" else None,
         )
         if request.method == "POST" and form.is_valid():
             try:
@@ -142,7 +156,11 @@ class OperationAdmin(ReadOnly):
         except operations.OperationRefused as error:
             self.message_user(request, f"Nothing was changed: {error}.", messages.ERROR)
             return HttpResponseRedirect(back)
-        text = f"Operation {done.pk} takes it back." if verb == "undo" else f"Operation {done.pk} is {done.state}."
+        text = (
+            f"Operation {done.pk} takes it back."
+            if verb == "undo"
+            else f"Operation {done.pk} is {done.state}."
+        )
         self.message_user(request, text, messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:jobs_operation_change", args=[done.pk]))
 
@@ -152,7 +170,11 @@ class OperationAdmin(ReadOnly):
         if not self.has_view_permission(request) or request.method not in ("GET", "HEAD"):
             raise PermissionDenied
         known = object_id.isascii() and object_id.isdigit() and len(object_id) < 19
-        operation = self.get_queryset(request).select_related("undoes").filter(pk=object_id).first() if known else None
+        operation = (
+            self.get_queryset(request).select_related("undoes").filter(pk=object_id).first()
+            if known
+            else None
+        )
         if operation is None:
             raise Http404(f"There is no operation {object_id[:20]}.")
         return self._page(

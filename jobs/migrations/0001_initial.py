@@ -346,7 +346,12 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=60)),
                 ("query", models.CharField(max_length=500)),
                 ("shared", models.BooleanField(default=False)),
-                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
                 (
                     "owner",
                     models.ForeignKey(
@@ -610,7 +615,8 @@ class Migration(migrations.Migration):
                 "ordering": ["slug"],
                 "constraints": [
                     models.CheckConstraint(
-                        condition=models.Q(("weight__gte", 1), ("weight__lte", 1000)), name="jobs_tenant_weight"
+                        condition=models.Q(("weight__gte", 1), ("weight__lte", 1000)),
+                        name="jobs_tenant_weight",
                     ),
                     models.CheckConstraint(
                         condition=models.Q(("max_running__gte", 0), ("max_running__lte", 1000000)),
@@ -951,7 +957,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
-                "constraints": [models.UniqueConstraint(fields=("kind", "name", "at"), name="jobs_forecast_once")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("kind", "name", "at"), name="jobs_forecast_once")
+                ],
             },
         ),
         CreatePartitionedModel(

@@ -12,8 +12,8 @@ from jobs.models.operation import Operation, OperationChunk, OperationState
 from jobs.models.outcome import Outcome
 from jobs.models.process import Process, ProcessKind
 from jobs.models.queue import Parked, Queue, QueueEntry, Waits
-from jobs.models.rollup import Backlog, Forecast, Kind, Rollup, RollupProgress, Step
 from jobs.models.rated import RatePer
+from jobs.models.rollup import Backlog, Forecast, Kind, Rollup, RollupProgress, Step
 from jobs.models.tenant import Tenant
 from jobs.models.tick import CronRevision, CronRun, CronTick, TickOutcome
 from jobs.models.timer import Timer

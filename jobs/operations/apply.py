@@ -43,7 +43,9 @@ def apply(operation: Operation, ids: Sequence[UUID], using: str) -> Applied:
     return Applied(changed, befores, done.changed, done.requested, done.skipped)
 
 
-def revert(operation: Operation, undone: Operation, ids: Sequence[UUID], befores: Sequence[str], using: str) -> Applied:
+def revert(
+    operation: Operation, undone: Operation, ids: Sequence[UUID], befores: Sequence[str], using: str
+) -> Applied:
     """Take back what a chunk of `undone` did, as far as nothing has happened to the jobs since."""
     before = dict(zip(ids, befores, strict=True)) if befores else {}
     untouched = _ours(undone, sorted(ids), before, using)

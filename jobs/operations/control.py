@@ -14,12 +14,13 @@ from jobs.operations.limits import BULK, ceiling_of
 from jobs.operations.submit import OperationRefused, write
 
 
-
 def visible(user: Any, using: str = "default") -> Any:
     """The operations that exist for this user: all, or those that stayed within their tenants."""
     found = Operation.objects.using(using)
     seen = scope.scope_of(user)
-    return found.all() if seen is None else found.filter(scope__isnull=False, scope__contained_by=sorted(seen))
+    return (
+        found.all() if seen is None else found.filter(scope__isnull=False, scope__contained_by=sorted(seen))
+    )
 
 
 def pause(user: Any, pk: int, reason: str = "", using: str = "default") -> Operation:
@@ -34,7 +35,9 @@ def resume(user: Any, pk: int, reason: str = "", using: str = "default") -> Oper
 
 def stop(user: Any, pk: int, reason: str = "", using: str = "default") -> Operation:
     """It never goes on. What it did stays done: `undo` takes it back."""
-    return _set(user, pk, "stop operation", (*OPEN, OperationState.PAUSED), OperationState.STOPPED, reason, using)
+    return _set(
+        user, pk, "stop operation", (*OPEN, OperationState.PAUSED), OperationState.STOPPED, reason, using
+    )
 
 
 def undo(user: Any, pk: int, reason: str, using: str = "default") -> Operation:
@@ -102,5 +105,3 @@ def _require(user: Any, operation: Operation, verb: str, reason: str, using: str
     of = operation.undoes.verb if operation.undoes else operation.verb
     for permission in (operator.COMMANDS[of].permission, BULK):
         operator.require(user, permission, verb, {"operation": operation.pk}, reason, using)
-
-

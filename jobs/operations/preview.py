@@ -58,7 +58,9 @@ def preview(user: Any, verb: str, line: str, using: str = "default") -> Preview:
     """SearchError when the line cannot be understood, finds every job or none that the verb could change."""
     now = clock.now(using)
     query = narrowed(verb, line, now, scope.scope_of(user))
-    return Preview(query, count(query, using), find(query, size=SAMPLES, using=using).jobs, ceiling_of(user), now)
+    return Preview(
+        query, count(query, using), find(query, size=SAMPLES, using=using).jobs, ceiling_of(user), now
+    )
 
 
 def narrowed(verb: str, line: str, now: datetime, within: scope.Scope) -> Query:
@@ -66,7 +68,10 @@ def narrowed(verb: str, line: str, now: datetime, within: scope.Scope) -> Query:
     asked = compile_query(line, now, scope=within)
     if asked.is_empty:
         raise SearchError(
-            "An operation on all jobs there are is refused.", 0, max(1, len(line)), "Add a tenant, type, queue, group or state."
+            "An operation on all jobs there are is refused.",
+            0,
+            max(1, len(line)),
+            "Add a tenant, type, queue, group or state.",
         )
     fitting = FITTING[verb]
     states = fitting if asked.states is None else asked.states & fitting

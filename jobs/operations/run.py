@@ -72,7 +72,11 @@ def _step(operation: Operation, now: datetime, using: str) -> int:
         return _judge_probe(operation, now, using)
     room = operation.ceiling - operation.changed - operation.requested
     if room <= 0:
-        _halt(operation, OperationState.PAUSED, f"It has changed {operation.ceiling:,} jobs, which is its limit.")
+        _halt(
+            operation,
+            OperationState.PAUSED,
+            f"It has changed {operation.ceiling:,} jobs, which is its limit.",
+        )
         return 0
     if operation.undoes:
         return _undo(operation, now, using)
@@ -146,7 +150,9 @@ def _tell(operation: Operation, applied: Applied, looked: int, now: datetime, us
 def _before_cutoff(operation: Operation, ids: Any, using: str) -> tuple[list[Any], Counter[str]]:
     """Nobody has seen in the preview what was scheduled, or failed again, afterwards."""
     born = set(
-        Job.objects.using(using).filter(pk__in=ids, created_at__gt=operation.cutoff).values_list("pk", flat=True)
+        Job.objects.using(using)
+        .filter(pk__in=ids, created_at__gt=operation.cutoff)
+        .values_list("pk", flat=True)
     )
     ended: set[Any] = set()
     if operation.verb == "retry":

@@ -139,5 +139,3 @@ def _problem(reason: str, rate: int, found: int | None, ceiling: int) -> str:
             "with a higher limit"
         )
     return ""
-
-

@@ -138,7 +138,10 @@ class _Compiler:
             held = set(holders.values_list("job_id", flat=True)[: MAX_VALUES + 1])
             if len(held) > MAX_VALUES:
                 raise SearchError(
-                    f"More than {MAX_VALUES} jobs hold these keys.", term.start, term.end, "Write one key, or add tenant:"
+                    f"More than {MAX_VALUES} jobs hold these keys.",
+                    term.start,
+                    term.end,
+                    "Write one key, or add tenant:",
                 )
             if not held:
                 self.notes.append(
@@ -146,7 +149,9 @@ class _Compiler:
                 )
             found = held if found is None else found & held
             ids = Term("id", tuple(sorted(map(str, found))), term.start, term.end)
-            self.terms = [each for each in self.terms if each.name not in ("id", "key")] + ([ids] if found else [term])
+            self.terms = [each for each in self.terms if each.name not in ("id", "key")] + (
+                [ids] if found else [term]
+            )
         return None if found is None else frozenset(found)
 
     def _types(self, term: Term) -> list[str]:
@@ -155,7 +160,9 @@ class _Compiler:
         for value in term.values:
             matches = [name for name in known if fnmatchcase(name, value)] if "*" in value else [value]
             if not matches:
-                raise SearchError(f"No registered type is like “{value}”.", term.start, term.end, _near(value, known))
+                raise SearchError(
+                    f"No registered type is like “{value}”.", term.start, term.end, _near(value, known)
+                )
             if value not in known and matches == [value]:
                 self.notes.append(f"No type “{value}” is registered here. {_near(value, known)}".strip())
             found += matches
@@ -178,7 +185,9 @@ class _Compiler:
         for value in term.values:
             if value not in found:
                 near = tenants.filter(slug__istartswith=value[:3]).values_list("slug", flat=True)[:200]
-                raise SearchError(f"There is no tenant “{value}”.", term.start, term.end, _near(value, list(near)))
+                raise SearchError(
+                    f"There is no tenant “{value}”.", term.start, term.end, _near(value, list(near))
+                )
         return sorted(found.values())
 
     def _states(self, finished: Window | None) -> frozenset[JobState] | None:
@@ -229,7 +238,10 @@ def _read_states(term: Term) -> frozenset[JobState]:
     for value in term.values:
         if value not in known:
             raise SearchError(
-                f"There is no state “{value}”.", term.start, term.end, _near(value, known) or f"There are {', '.join(known)}."
+                f"There is no state “{value}”.",
+                term.start,
+                term.end,
+                _near(value, known) or f"There are {', '.join(known)}.",
             )
     return frozenset(JobState(value) for value in term.values)
 
@@ -263,7 +275,9 @@ def _looked_up(term: Term, scope: Collection[int] | None) -> Term:
         return Term(found[0], (value,), term.start, term.end)
     written = [str(Term(name, (value,), 0, 0)) for name in found]
     if found:
-        raise SearchError(f"“{value}” names several things.", term.start, term.end, f"Write {' or '.join(written)}")
+        raise SearchError(
+            f"“{value}” names several things.", term.start, term.end, f"Write {' or '.join(written)}"
+        )
     raise SearchError(
         f"“{value}” is no job id, and no key, type, tenant or queue has this name.",
         term.start,

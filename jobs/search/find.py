@@ -67,7 +67,12 @@ def place_text(place: Place) -> str:
 
 
 def find(
-    query: Query, *, after: Place | None = None, before: Place | None = None, size: int = 50, using: str = "default"
+    query: Query,
+    *,
+    after: Place | None = None,
+    before: Place | None = None,
+    size: int = 50,
+    using: str = "default",
 ) -> Found:
     """The page that comes after (older) or before (newer) this place; neither: the first. Takes twice the guard's
     patience at most."""

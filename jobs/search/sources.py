@@ -26,7 +26,8 @@ _IN_ENTRY = {
     JobState.RUNNING: Q(lease_token__isnull=False),
     JobState.QUEUED: Q(lease_token__isnull=True, run_at__lte=Now()),
     JobState.RETRYABLE: Q(lease_token__isnull=True, run_at__gt=Now(), waits="retry"),
-    JobState.SCHEDULED: Q(lease_token__isnull=True, run_at__gt=Now()) & (~Q(waits="retry") | Q(waits__isnull=True)),
+    JobState.SCHEDULED: Q(lease_token__isnull=True, run_at__gt=Now())
+    & (~Q(waits="retry") | Q(waits__isnull=True)),
 }
 
 
@@ -51,7 +52,9 @@ def _jobs(query: Query, window: Window, using: str) -> QuerySet[Any]:
     return found.annotate(at=F("due_at")).values_list("at", "id")  # type: ignore[no-any-return]
 
 
-def _waiting(query: Query, window: Window, states: frozenset[JobState], using: str) -> Iterator[QuerySet[Any]]:
+def _waiting(
+    query: Query, window: Window, states: frozenset[JobState], using: str
+) -> Iterator[QuerySet[Any]]:
     if query.finished or query.errors:
         return
     if JobState.SCHEDULED in states and not (query.actions or query.workers or query.overdue):

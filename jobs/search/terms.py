@@ -34,7 +34,13 @@ FIELDS: dict[str, str] = {
 }
 """Every term and what it means."""
 NEGATABLE = ("tenant", "type", "queue", "state")
-ALIASES = {"campaign": "group", "job_type": "type", "fingerprint": "error", "slug": "tenant", "failed": "finished"}
+ALIASES = {
+    "campaign": "group",
+    "job_type": "type",
+    "fingerprint": "error",
+    "slug": "tenant",
+    "failed": "finished",
+}
 """What people write elsewhere; only for telling them what it is called here."""
 
 
@@ -88,11 +94,17 @@ def parse(text: str, limit: int = MAX_LENGTH) -> list[Term]:
         term = _term(text, place)
         if len(terms) == MAX_TERMS:
             raise SearchError(f"A search has at most {MAX_TERMS} terms.", term.start, len(text))
-        before = next((each for each in terms if term.name and (each.name, each.negated) == (term.name, term.negated)), None)
+        before = next(
+            (each for each in terms if term.name and (each.name, each.negated) == (term.name, term.negated)),
+            None,
+        )
         if before:
             merged = Term(term.name, before.values + term.values, 0, 0, term.negated)
             raise SearchError(
-                f"{term.name}: is here a second time.", term.start, term.end, f"For “one or the other” write {merged}"
+                f"{term.name}: is here a second time.",
+                term.start,
+                term.end,
+                f"For “one or the other” write {merged}",
             )
         terms.append(term)
         place = _spaces(text, term.end)
@@ -105,7 +117,9 @@ def _term(text: str, start: int) -> Term:
     if text[begin] == '"':
         value, end = _quoted(text, begin)
         if negated:
-            raise SearchError("Only terms with a name can be excluded.", start, end, f"As in -state:{quoted(value)}")
+            raise SearchError(
+                "Only terms with a name can be excluded.", start, end, f"As in -state:{quoted(value)}"
+            )
         return Term("", (value,), start, end)
     end = begin
     while end < len(text) and not text[end].isspace() and text[end] not in ':",':
@@ -114,8 +128,17 @@ def _term(text: str, start: int) -> Term:
     if end < len(text) and text[end] == ":":
         return _named(text, start, end, name, negated)
     if end < len(text) and text[end] in '",':
-        what = "A quote begins in the middle of a word." if text[end] == '"' else "A comma belongs between the values of a term."
-        raise SearchError(what, end, end + 1, "As in state:queued,running" if text[end] == "," else 'As in group:"spring sale"')
+        what = (
+            "A quote begins in the middle of a word."
+            if text[end] == '"'
+            else "A comma belongs between the values of a term."
+        )
+        raise SearchError(
+            what,
+            end,
+            end + 1,
+            "As in state:queued,running" if text[end] == "," else 'As in group:"spring sale"',
+        )
     if negated:
         raise SearchError("Only terms with a name can be excluded.", start, end, "As in -state:completed")
     return Term("", (name,), start, end)
@@ -133,7 +156,9 @@ def _named(text: str, start: int, colon: int, name: str, negated: bool) -> Term:
     while True:
         value, end = _value(text, place)
         if not value:
-            raise SearchError(f"{name}: has no value here.", start, max(end, colon + 1), f"It takes: {FIELDS[name]}.")
+            raise SearchError(
+                f"{name}: has no value here.", start, max(end, colon + 1), f"It takes: {FIELDS[name]}."
+            )
         values.append(value)
         if len(values) > MAX_VALUES:
             raise SearchError(f"{name}: takes at most {MAX_VALUES} values.", place, end)

@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 
 from django.utils import timezone
 
-from jobs.search.window import MAX, Window
 from jobs.search.terms import SearchError, Term
+from jobs.search.window import MAX, Window
 
 EXAMPLES = "today, tomorrow, last-24h, next-1h, -2d..now, 2026-12-01, 2026-12-01T09:00..2026-12-01T10:00"
 
@@ -31,7 +31,10 @@ def window(term: Term, now: datetime) -> Window:
     first, dots, last = text.partition("..")
     if dots and not (first and last):
         raise SearchError(
-            "A window has a beginning and an end.", term.start, term.end, f"As in {first or '-1d'}..{last or 'now'}"
+            "A window has a beginning and an end.",
+            term.start,
+            term.end,
+            f"As in {first or '-1d'}..{last or 'now'}",
         )
     begin = _part(first, now, term)
     end = _part(last, now, term) if dots else begin
@@ -78,7 +81,9 @@ def _read(text: str, now: datetime) -> Window | None:
     if match := _TIME.fullmatch(text):
         date = match[1] or f"{here:%Y-%m-%d}"
         clock = f"{match[2]}:{match[3]}:{match[4] or '00'}"
-        return _moment(datetime.fromisoformat(f"{date}T{clock}").replace(tzinfo=ZoneInfo("UTC") if match[5] else zone))
+        return _moment(
+            datetime.fromisoformat(f"{date}T{clock}").replace(tzinfo=ZoneInfo("UTC") if match[5] else zone)
+        )
     return None
 
 

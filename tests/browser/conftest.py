@@ -44,6 +44,7 @@ def axe() -> str:
 @pytest.fixture
 def maria(transactional_db: None) -> User:
     """An operator who may do everything."""
+    User.objects.all().delete()  # an emptied database still has them
     return User.objects.create_superuser("maria", password="x")
 
 

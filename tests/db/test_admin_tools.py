@@ -18,7 +18,16 @@ from jobs.models import Job, OperatorAction, Tenant, TenantMember
 
 JOBS = "/admin/jobs/job/"
 FAILED = f"{JOBS}failed/"
-MODELS = ("job", "crondefinition", "tenant", "queue", "process", "operation", "operatoraction", "tenantmember")
+MODELS = (
+    "job",
+    "crondefinition",
+    "tenant",
+    "queue",
+    "process",
+    "operation",
+    "operatoraction",
+    "tenantmember",
+)
 VIEW = tuple(f"view_{name}" for name in MODELS)
 BIG = ("jobs_job", "jobs_timer", "jobs_outcome", "jobs_attempt", "jobs_crontick")
 

@@ -21,7 +21,9 @@ class Command(BaseCommand):
         parser.add_argument("--user", help="put this user into the group of --role")
         parser.add_argument("--role", choices=sorted(roles.ROLES), help="the role that --user gets")
         parser.add_argument(
-            "--tenants", type=names, help="slugs, comma-separated: the only tenants that --user sees from now on"
+            "--tenants",
+            type=names,
+            help="slugs, comma-separated: the only tenants that --user sees from now on",
         )
         parser.add_argument("--database", default="default", help="alias of the database to work on")
 
