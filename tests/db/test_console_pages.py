@@ -68,7 +68,7 @@ def grow(connection: Connection, rows: int) -> None:
         register(connection, ProcessKind.WORKER, queues=[f"q{n}"], types=["test.noop"])
         register(connection, ProcessKind.DISPATCHER)
         CronDefinition.objects.create(
-            name=f"c{n}",
+            name=f"c{CronDefinition.objects.count()}",
             tenant=Tenant.objects.get(slug=f"t{n}"),
             expression="*/5 * * * *",
             job_type="test.noop",
