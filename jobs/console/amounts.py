@@ -26,9 +26,9 @@ class Count:
         return self.value > 0
 
 
-def lasting(seconds: float | timedelta | None) -> str:
+def lasting(seconds: float | timedelta | str | None) -> str:
     """A duration in its one or two largest units: "320 ms", "4 s", "3 min 20 s", "2 h 5 min", "3 d 4 h"."""
-    if seconds is None:
+    if seconds is None or seconds == "":  # a template's word for what is not there
         return "\N{EN DASH}"
     value = seconds.total_seconds() if isinstance(seconds, timedelta) else float(seconds)
     sign, value = ("-" if value < 0 else ""), abs(value)

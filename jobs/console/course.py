@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -102,25 +102,30 @@ class Course:
             Series(
                 name,
                 style,
-                [value(each) if reached is not None and each.at < reached else None for each in self.series.points],
+                [
+                    value(each) if reached is not None and each.at < reached else None
+                    for each in self.series.points
+                ],
             )
             for name, style, value in lines
         ]
         return curves(label, labels, series, text=text)
 
 
-def course(kind: Kind, name: str, asked: str, using: str = "default") -> Course:
-    """Of a queue, a type, a tenant or of all, over the span that was asked for (a name in SPANS; else the default)."""
+def course(kind: Kind, name: str, asked: str, slugs: Collection[str] | None = None) -> Course:
+    """Of a queue, a type, a tenant or of all, over the span that was asked for (a name in SPANS; else the default).
+    `slugs`: of these tenants alone."""
     span = asked if asked in SPANS else DEFAULT
-    return _read(kind, name, span, using)
+    return _read(kind, name, span, None if slugs is None else tuple(slugs))
 
 
 @remembered(5)
-def _read(kind: Kind, name: str, span: str, using: str) -> Course:
-    now = clock.now(using)
+def _read(kind: Kind, name: str, span: str, slugs: tuple[str, ...] | None) -> Course:
+    now = clock.now()
     step = Step.MINUTE if span == "1h" else Step.HOUR
     until = rollups.floor(now, step)
-    return Course(rollups.series(kind, name, until - SPANS[span], until, step), span, now)
+    series = rollups.series(kind, name, until - SPANS[span], until, step, slugs=slugs)
+    return Course(series, span, now)
 
 
 def on_time(late: Histogram) -> str | None:

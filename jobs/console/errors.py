@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from jobs import clock
-from jobs.console import show
+from jobs.console import sections, show
 from jobs.console.amounts import Count
 from jobs.console.charts import Chart, Series, columns
 from jobs.console.reading import rows
@@ -29,10 +29,10 @@ LOOK_BACK = timedelta(days=7)
 """A job may fail so long after it was due and still be found."""
 
 _VARYING = (
-    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I), "‹id›"),
-    (re.compile(r"0x[0-9a-f]+|\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b", re.I), "‹hex›"),
-    (re.compile(r"'[^']{1,200}'|\"[^\"]{1,200}\""), "‹text›"),
-    (re.compile(r"\d+(?:[.,:]\d+)*"), "‹n›"),
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.I), "<id>"),
+    (re.compile(r"0x[0-9a-f]+|\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b", re.I), "<hex>"),
+    (re.compile(r"'[^']{1,200}'|\"[^\"]{1,200}\""), "<text>"),
+    (re.compile(r"\d+(?:[.,:]\d+)*"), "<n>"),
 )
 
 
@@ -95,7 +95,10 @@ def gather(request: HttpRequest) -> dict[str, Any]:
         "span": span,
         "spans": list(SPANS),
         "failures": found,
-        "groups": [(group, trend(group, span, found.until)) for group in found.groups],
+        "groups": [(group, trend(group, span, found.until), found_by(group, span)) for group in found.groups],
+        "retry_all": sections.address("jobs_operation_new", verb="retry")
+        if request.user.has_perm("jobs.bulk_job")  # type: ignore[union-attr]
+        else "",
         "retrying": retrying(),
         "look_back": LOOK_BACK.days,
     }
@@ -140,6 +143,11 @@ def trend(group: Group, span: str, now: datetime) -> Chart:
     step = SPANS[span] / BUCKETS
     labels = [f"{timezone.localtime(now - (BUCKETS - n) * step):%d %b %H:%M}" for n in range(BUCKETS)]
     return columns("failures", labels, [Series("failed", "bad", group.buckets)])
+
+
+def found_by(group: Group, span: str) -> str:
+    """The search that finds these jobs; empty where there is no fingerprint to search by."""
+    return f"state:failed error:{group.fingerprint} finished:last-{span}" if group.fingerprint else ""
 
 
 def _merged(groups: Sequence[Group]) -> list[Group]:

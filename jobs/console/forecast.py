@@ -18,6 +18,7 @@ from jobs.console.remember import remembered
 from jobs.errors import CronError
 from jobs.models import CronDefinition
 from jobs.models.rollup import Kind
+from jobs.scope import slugs_of
 from jobs.sql import load
 
 MINUTE = timedelta(minutes=1)
@@ -93,23 +94,25 @@ class Forecast:
 
 
 @remembered(20)
-def forecast(using: str = "default") -> Forecast:
-    """Of the hour that begins with this minute; the same for all who ask within 20 seconds."""
-    now = clock.now(using)
+def forecast(slugs: tuple[str, ...] | None = None) -> Forecast:
+    """Of the hour that begins with this minute; the same for all who ask within 20 seconds. `slugs`: of these tenants
+    alone; what the fleet can manage is then not told."""
+    now = clock.now()
     start = rollups.floor(now, 60)
     end = start + MINUTES * MINUTE
     progress = rollups.progress()
-    due = dict(rollups.forecast(Kind.ALL).get("", ()))
-    fires, crons, is_cut = _fires(now, end, using)
+    due = dict(rollups.forecast(Kind.ALL, slugs=slugs).get("", ()))
+    fires, crons, is_cut = _fires(now, end, slugs)
     tops: dict[str, list[tuple[str, int]]] = {}
-    for kind, name, count in rows(load("console/forecast_top"), {"top": TOP}, using):
+    values = {"top": TOP, "every": slugs is None, "slugs": list(slugs or ())}
+    for kind, name, count in rows(load("console/forecast_top"), values):
         tops.setdefault(kind, []).append((name, count))
     return Forecast(
         [Minute(at, due.get(at, 0), fires[at]) for at in (start + n * MINUTE for n in range(MINUTES))],
-        [Top(label, tops.get(kind, [])) for kind, label in _KINDS],
+        [Top(label, tops.get(kind, [])) for kind, label in _KINDS if slugs is None or kind == Kind.TENANT],
         crons,
         is_cut,
-        rollups.capacity(now - MEASURED, now),
+        rollups.capacity(now - MEASURED, now) if slugs is None else None,
         progress and progress.foreseen,
     )
 
@@ -118,7 +121,8 @@ _KINDS = ((Kind.QUEUE.value, "Queue"), (Kind.TYPE.value, "Type"), (Kind.TENANT.v
 
 
 def gather(request: HttpRequest) -> dict[str, Any]:
-    found = forecast()
+    slugs = slugs_of(request.user)
+    found = forecast(None if slugs is None else tuple(slugs))
     return {
         "forecast": found,
         "chart": chart(found),
@@ -138,12 +142,12 @@ def chart(found: Forecast) -> Chart:
 
 
 def _fires(
-    now: datetime, end: datetime, using: str
+    now: datetime, end: datetime, slugs: tuple[str, ...] | None
 ) -> tuple[Counter[datetime], list[CronShare], bool]:
     """What cron will add beyond the jobs that its ticks have written already: by minute and by definition."""
-    found = CronDefinition.objects.using(using).filter(
-        enabled=True, broken="", look_at__isnull=False, look_at__lt=end
-    )
+    found = CronDefinition.objects.filter(enabled=True, broken="", look_at__isnull=False, look_at__lt=end)
+    if slugs is not None:
+        found = found.filter(tenant__slug__in=slugs)
     definitions = list(found.defer("payload", "declared").order_by("look_at")[: DEFINITIONS + 1])
     by_minute: Counter[datetime] = Counter()
     shares: list[CronShare] = []

@@ -160,8 +160,12 @@ def _server_checks(server: dict[str, Any], trouble: str) -> list[Check]:
 
 def _durability(server: dict[str, Any]) -> Check:
     if server["fsync"] == "on":
-        return Check("ok", "Durability", f"fsync is on, synchronous_commit is {server['synchronous_commit']}.")
-    return Check("alarm", "Durability", "fsync is off: a crash of the machine loses jobs.", "Switch fsync on.")
+        return Check(
+            "ok", "Durability", f"fsync is on, synchronous_commit is {server['synchronous_commit']}."
+        )
+    return Check(
+        "alarm", "Durability", "fsync is off: a crash of the machine loses jobs.", "Switch fsync on."
+    )
 
 
 def _transactions(server: dict[str, Any]) -> Check:
@@ -184,7 +188,9 @@ def _wraparound(server: dict[str, Any]) -> Check:
 def _connections(server: dict[str, Any]) -> Check:
     used, most = server["connections"], server["max_connections"]
     state = "ok" if used < 0.8 * most else "warning"
-    return Check(state, "Connections", f"{used} of {most} are in use.", "" if state == "ok" else "Use a pooler.")
+    return Check(
+        state, "Connections", f"{used} of {most} are in use.", "" if state == "ok" else "Use a pooler."
+    )
 
 
 def _vacuum(server: dict[str, Any]) -> Check:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from jobs.console.remember import remembered
-from jobs.models import Hold
-from jobs.scope import slugs_of
+from jobs.models import Hold, HoldScope
 
 SHOWN = 5
 
@@ -23,25 +23,20 @@ class Held:
 
 
 @remembered(2)
-def in_force(using: str = "default") -> Held:
-    """The holds that stop something now, the newest first."""
-    found = list(
-        Hold.objects.using(using).filter(
-            Q(until__isnull=True) | Q(until__gt=Now()), drained_at__isnull=True, since__lte=Now()
-        )[: SHOWN + 1]
+def in_force(slugs: tuple[str, ...] | None = None) -> Held:
+    """The holds that stop something now, the newest first; `slugs`: those of everything and of these tenants alone."""
+    found = for_tenants(Hold.objects.all(), slugs).filter(
+        Q(until__isnull=True) | Q(until__gt=Now()), drained_at__isnull=True, since__lte=Now()
     )
-    return Held(found[:SHOWN], len(found) > SHOWN)
+    holds = list(found[: SHOWN + 1])
+    return Held(holds[:SHOWN], len(holds) > SHOWN)
 
 
-def seen_by(user: Any) -> Held:
-    """Without those of tenants and groups that the user may not know of."""
-    slugs, held = slugs_of(user), in_force()
+def for_tenants(holds: QuerySet[Hold], slugs: Collection[str] | None) -> QuerySet[Hold]:
+    """Those that somebody may see who sees these tenants alone; None: every tenant."""
     if slugs is None:
-        return held
-    known = [
-        hold for hold in held.holds if hold.scope == "all" or (hold.scope == "tenant" and hold.key in slugs)
-    ]
-    return Held(known, False)
+        return holds
+    return holds.filter(Q(scope=HoldScope.ALL) | Q(scope=HoldScope.TENANT, key__in=slugs))
 
 
 def environment() -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from jobs import clock
+from jobs import clock, rollups
 from jobs.console import course, errors, fleet, forecast, health, show
 from jobs.console.amounts import Count, lasting
 from jobs.console.queues import NAMES, QueueLine, queue_lines
@@ -19,6 +19,7 @@ from jobs.console.sections import address, named
 from jobs.console.types import type_lines
 from jobs.models import ProcessKind
 from jobs.models.rollup import Kind
+from jobs.scope import slugs_of
 from jobs.sql import load
 
 FULL = 20
@@ -89,6 +90,9 @@ def pulse() -> Pulse:
 
 
 def gather(request: HttpRequest) -> dict[str, Any]:
+    """Of everything; for who sees some tenants alone, of these."""
+    if (slugs := slugs_of(request.user)) is not None:
+        return _own(request, tuple(slugs))
     now = pulse()
     failed = errors.failures("1h")
     full = full_tenants()
@@ -111,6 +115,22 @@ def gather(request: HttpRequest) -> dict[str, Any]:
         "full": full,
         "lines": worst,
         "more": max(len(now.queues) - len(worst), 0),
+    }
+
+
+def _own(request: HttpRequest, slugs: tuple[str, ...]) -> dict[str, Any]:
+    told = course.course(Kind.ALL, "", request.GET.get("span", ""), slugs)
+    ahead = forecast.forecast(slugs)
+    return {
+        "own": True,
+        "slugs": slugs,
+        "standing": rollups.backlog(Kind.ALL, slugs=slugs).get("", rollups.Standing("")),
+        "course": told,
+        "spans": list(course.SPANS),
+        "flow": told.flow(),
+        "lateness": told.lateness(),
+        "ahead": ahead,
+        "ahead_chart": forecast.chart(ahead),
     }
 
 
@@ -167,7 +187,9 @@ def _of_numbers(now: Pulse, told: course.Course, ahead: forecast.Forecast) -> It
         text = f"Only {told.on_time} of the jobs of the last 5 minutes started within 5 s of their due time."
         yield Problem("warning", text)
     if ahead.over:
-        text = f"In {ahead.over} minutes of the next hour more jobs come due than were ever managed in a minute."
+        text = (
+            f"In {ahead.over} minutes of the next hour more jobs come due than were ever managed in a minute."
+        )
         yield Problem("warning", text, address("jobs_job_forecast"), "forecast")
 
 
@@ -179,9 +201,16 @@ def _of_queues(lines: Sequence[QueueLine]) -> Iterator[Problem]:
             told = f"Queue {name}: {line.waiting} jobs are due and no worker serves it."
             yield Problem("alarm", told, url, "queue")
         else:
-            yield Problem("alarm", f"Queue {name} is late: its oldest job has waited {lasting(line.wait)}.", url, "queue")
+            yield Problem(
+                "alarm",
+                f"Queue {name} is late: its oldest job has waited {lasting(line.wait)}.",
+                url,
+                "queue",
+            )
     if len(late) > 5:
-        yield Problem("alarm", f"{len(late) - 5} more queues are late.", address("jobs_queue_changelist"), "queues")
+        yield Problem(
+            "alarm", f"{len(late) - 5} more queues are late.", address("jobs_queue_changelist"), "queues"
+        )
 
 
 def _of_types() -> Iterator[Problem]:
@@ -193,7 +222,9 @@ def _of_types() -> Iterator[Problem]:
 def _of_days() -> Iterator[Problem]:
     ready = health.ready_days()
     if ready is None:
-        yield Problem("warning", "The days of the tables could not be read.", address("jobs_job_health"), "health")
+        yield Problem(
+            "warning", "The days of the tables could not be read.", address("jobs_job_health"), "health"
+        )
     elif ready < health.READY:
         told = f"Only {ready} days are ready: jobs due later cannot be scheduled."
         yield Problem("alarm", told, address("jobs_job_health"), "health")

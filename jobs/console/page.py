@@ -38,7 +38,8 @@ def console_page(
     parent: tuple[str, str] | None = None,
     mixes_tenants: bool = True,
 ) -> HttpResponse:
-    """The page `name`: `gather` reads what its part `jobs/live/<name>.html` shows, within the patience of a page."""
+    """The page `name`: `gather` reads what its part `jobs/live/<name>.html` shows, within the patience of a page.
+    `mixes_tenants`: so it is only for who sees all of them."""
     if request.method not in ("GET", "HEAD"):
         return HttpResponse(status=405, headers={"Allow": "GET, HEAD"})
     if not request.user.has_perm(permission):  # type: ignore[union-attr]
@@ -78,8 +79,7 @@ def live_part(request: HttpRequest, name: str, gather: Gather, using: str = "def
 def fragment(request: HttpRequest, part: str) -> HttpResponse:
     """The part alone; nothing but its header when the asking page has the same already."""
     etag = f'"{hashlib.blake2b(part.encode(), digest_size=12).hexdigest()}"'
-    response = get_conditional_response(request, etag=etag, response=HttpResponse(part))
-    assert response is not None
+    response = get_conditional_response(request, etag=etag, response=HttpResponse(part)) or HttpResponse(part)
     response["ETag"] = etag
     return response
 

@@ -22,6 +22,8 @@ class PageOf:
     part: str = ""
     section: str = ""
     permission: str = "jobs.view_job"
+    mixes_tenants: bool = True
+    """Only for who sees all of them."""
 
     def view(self, admin: Any) -> Callable[..., HttpResponse]:
         def page_view(request: HttpRequest) -> HttpResponse:
@@ -33,6 +35,7 @@ class PageOf:
                 title or "Nothing named",
                 self.gather,
                 permission=self.permission,
+                mixes_tenants=self.mixes_tenants,
                 section=self.section,
             )
 
@@ -40,16 +43,20 @@ class PageOf:
 
 
 JOB_PAGES = (
-    PageOf("overview", "overview", "Overview", overview.gather),
+    PageOf("overview", "overview", "Overview", overview.gather, mixes_tenants=False),
     PageOf("errors", "errors", "Errors", errors.gather),
-    PageOf("forecast", "forecast", "Forecast", forecast.gather),
+    PageOf("forecast", "forecast", "Forecast", forecast.gather, mixes_tenants=False),
     PageOf("types", "types", "Job types", types.gather),
     PageOf("type", "types/one", "", types.gather_one, section="types"),
     PageOf("health", "health", "Health", health.gather),
 )
 PROCESS_PAGES = (
     PageOf("workers", "workers", "Workers", fleet.gather_workers, permission="jobs.view_process"),
-    PageOf("dispatchers", "dispatchers", "Dispatchers", fleet.gather_dispatchers, permission="jobs.view_process"),
+    PageOf(
+        "dispatchers", "dispatchers", "Dispatchers", fleet.gather_dispatchers, permission="jobs.view_process"
+    ),
 )
 QUEUES = PageOf("queues", "", "Queues", queues.gather, permission="jobs.view_queue")
-QUEUE = PageOf("one", "one", "", queues.gather_one, part="queue", section="queues", permission="jobs.view_queue")
+QUEUE = PageOf(
+    "one", "one", "", queues.gather_one, part="queue", section="queues", permission="jobs.view_queue"
+)

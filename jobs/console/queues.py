@@ -104,7 +104,7 @@ def gather_one(request: HttpRequest) -> dict[str, Any]:
     name = request.GET.get("name", "").replace("\0", "")[:100]
     line = next(iter(queue_lines(name=name)), None) if name else None
     told = course.course(Kind.QUEUE, name, request.GET.get("span", ""))
-    types = [each for each in registry.types() if each.queue == name]
+    types = [each.name for each in registry.types() if each.queue == name]
     return {
         "name": name,
         "line": line,

@@ -27,10 +27,10 @@ class Section:
 
 
 SECTIONS = (
-    Section("overview", "Overview", "app_list", "view_job", "o", True),
+    Section("overview", "Overview", "app_list", "view_job", "o"),
     Section("jobs", "Jobs", "jobs_job_changelist", "view_job", "j"),
     Section("errors", "Errors", "jobs_job_errors", "view_job", "e", True),
-    Section("forecast", "Forecast", "jobs_job_forecast", "view_job", "f", True),
+    Section("forecast", "Forecast", "jobs_job_forecast", "view_job", "f"),
     Section("queues", "Queues", "jobs_queue_changelist", "view_queue", "q", True),
     Section("types", "Types", "jobs_job_types", "view_job", "y", True),
     Section("tenants", "Tenants", "jobs_tenant_changelist", "view_tenant", "t"),

@@ -15,6 +15,7 @@ from jobs.console import course, sections
 from jobs.console.held import in_force
 from jobs.models import RateBucket, Tenant, TenantQueueLimit
 from jobs.models.rollup import Kind
+from jobs.scope import EVERY
 
 SHOWN = 50
 
@@ -78,8 +79,11 @@ def gather(request: HttpRequest, tenant: Tenant) -> dict[str, Any]:
     """What the page of one tenant shows above its limits."""
     now = clock.now()
     told = course.course(Kind.TENANT, tenant.slug, request.GET.get("span", ""))
-    everyone = course.course(Kind.ALL, "", request.GET.get("span", ""))
-    standing = rollups.backlog(Kind.TENANT, names=[tenant.slug]).get(tenant.slug, rollups.Standing(tenant.slug))
+    sees_all = request.user.has_perm(EVERY)  # type: ignore[union-attr]
+    everyone = course.course(Kind.ALL, "", request.GET.get("span", "")) if sees_all else None
+    standing = rollups.backlog(Kind.TENANT, names=[tenant.slug]).get(
+        tenant.slug, rollups.Standing(tenant.slug)
+    )
     most, until = limit(tenant, now)
     return {
         "tenant": tenant,
@@ -92,7 +96,11 @@ def gather(request: HttpRequest, tenant: Tenant) -> dict[str, Any]:
         "ends_at": until,
         "bucket": _bucket(tenant, now),
         "queue_limits": list(TenantQueueLimit.objects.filter(tenant=tenant)[:SHOWN]),
-        "holds": [each for each in in_force().holds if each.scope == "all" or (each.scope, each.key) == ("tenant", tenant.slug)],
+        "holds": [
+            each
+            for each in in_force((tenant.slug,)).holds
+            if each.scope == "all" or (each.scope, each.key) == ("tenant", tenant.slug)
+        ],
         "search": sections.search(tenant=tenant.slug),
         "hold_url": sections.hold_url("tenant", tenant.slug),
         "may_hold": request.user.has_perm("jobs.add_hold"),  # type: ignore[union-attr]

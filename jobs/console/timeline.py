@@ -54,10 +54,17 @@ def _place(job: Any) -> Iterator[Event]:
         if entry.lease_token:
             url = address("jobs_process_change", object_id=entry.process_id)
             yield Event(
-                entry.claimed_at, f"Claimed for attempt {entry.attempt}", "", "", url, f"process {entry.process_id}"
+                entry.claimed_at,
+                f"Claimed for attempt {entry.attempt}",
+                "",
+                "",
+                url,
+                f"process {entry.process_id}",
             )
         elif entry.waits:
-            yield Event(entry.run_at, "Next attempt" if entry.waits == "retry" else "Runs", entry.get_waits_display())
+            yield Event(
+                entry.run_at, "Next attempt" if entry.waits == "retry" else "Runs", entry.get_waits_display()
+            )
     if outcome := getattr(job, "outcome", None):
         yield from _ended(outcome)
 
@@ -70,7 +77,12 @@ def _ended(outcome: Any) -> Iterator[Event]:
     more = show.clean(outcome.error)[:300] if outcome.error else ran
     url = address("jobs_process_change", object_id=outcome.process_id) if outcome.process_id else ""
     yield Event(
-        outcome.finished_at, str(outcome.state).capitalize(), more, style, url, f"process {outcome.process_id}"
+        outcome.finished_at,
+        str(outcome.state).capitalize(),
+        more,
+        style,
+        url,
+        f"process {outcome.process_id}",
     )
 
 

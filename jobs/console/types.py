@@ -37,6 +37,15 @@ class TypeLine:
     workers: int
 
     @property
+    def queue(self) -> str | None:
+        """That of its jobs; a template cannot ask `known`, which it would call."""
+        return self.known.queue if self.known else None
+
+    @property
+    def is_known(self) -> bool:
+        return self.known is not None
+
+    @property
     def condition(self) -> str:
         if self.parked:
             return "parked"
@@ -54,9 +63,7 @@ def type_lines(using: str = "default") -> list[TypeLine]:
     }
     names = sorted(set(found) | set(registry.names()))
     return [
-        TypeLine(
-            name, registry.get(name), Count(found.get(name, (0, 0))[0], CAP), found.get(name, (0, 0))[1]
-        )
+        TypeLine(name, registry.get(name), Count(found.get(name, (0, 0))[0], CAP), found.get(name, (0, 0))[1])
         for name in names
     ]
 

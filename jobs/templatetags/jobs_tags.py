@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from jobs.console import amounts, held, overview, page, sections, show
 from jobs.console.preferences import preferences
+from jobs.scope import slugs_of
 
 register = template.Library()
 register.filter("badge", show.badge)
@@ -60,7 +61,7 @@ def console_nav(context: RequestContext, section: str = "") -> dict[str, Any]:
         if request.user.has_perm("jobs.view_job")  # type: ignore[union-attr]
         else "",
         "query": request.GET.get("q", "")[:500],
-        "holds": held.seen_by(request.user),
+        "holds": held.in_force(_slugs(request)),
         "holds_url": sections.address("jobs_hold_changelist", _site(context)),
         "me_url": sections.address("jobs_job_me", _site(context)),
         "environment": held.environment(),
@@ -79,6 +80,11 @@ def overview_part(context: RequestContext) -> str:
 @register.simple_tag(takes_context=True)
 def live_url_of(context: RequestContext, name: str) -> str:
     return page.live_url(context["request"], sections.address(name, _site(context)))
+
+
+def _slugs(request: HttpRequest) -> tuple[str, ...] | None:
+    slugs = slugs_of(request.user)
+    return None if slugs is None else tuple(slugs)
 
 
 def _site(context: RequestContext) -> str:

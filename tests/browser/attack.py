@@ -18,7 +18,9 @@ ATTACK = "<img src=x onerror=window.pwned=1></script><script>window.pwned=1</scr
 
 def plant(connection: Connection, user: User) -> list[str]:
     name = ATTACK[:100]
-    job = schedule("test.noop", {name: ATTACK}, tenant=name, queue=name, group=name, unique_key=ATTACK, max_attempts=1)
+    job = schedule(
+        "test.noop", {name: ATTACK}, tenant=name, queue=name, group=name, unique_key=ATTACK, max_attempts=1
+    )
     worker = process(connection)
     text = ErrorText(ATTACK, ATTACK, ATTACK, ATTACK[:16])
     finish(connection, claim(connection, job, worker), Failed(text, timedelta()))
@@ -30,7 +32,11 @@ def plant(connection: Connection, user: User) -> list[str]:
     )
     queue = Queue.objects.create(name=name)
     action = OperatorAction.objects.create(
-        verb=ATTACK[:20], actor_name=ATTACK, reason=ATTACK, skipped={ATTACK: 1}, target={"jobs": [ATTACK], ATTACK: 1}
+        verb=ATTACK[:20],
+        actor_name=ATTACK,
+        reason=ATTACK,
+        skipped={ATTACK: 1},
+        target={"jobs": [ATTACK], ATTACK: 1},
     )
     hold("queue", name)
     tenant = Tenant.objects.get(slug=name)

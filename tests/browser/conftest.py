@@ -11,7 +11,6 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 ARGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -45,13 +44,16 @@ def axe() -> str:
 @pytest.fixture
 def maria(transactional_db: None) -> User:
     """An operator who may do everything."""
+    User.objects.all().delete()  # an emptied database still has them
     return User.objects.create_superuser("maria", password="x")
 
 
 class Visit:
     """One operator's browser. `close()` fails on whatever the console said, and on requests to elsewhere."""
 
-    def __init__(self, chromium: Any, url: str, user: User, scheme: str, size: str, *, script: bool = True) -> None:
+    def __init__(
+        self, chromium: Any, url: str, user: User, scheme: str, size: str, *, script: bool = True
+    ) -> None:
         self.url, self.scheme, self.size = url, scheme, size
         width, height = SIZES[size]
         self.context = chromium.new_context(

@@ -38,7 +38,9 @@ def test_the_page_of_a_job_follows_it(desk: Visit, connection: Connection, maria
     page.locator("#live .job-state .state-running").wait_for()
 
 
-def test_a_list_does_not_jump_but_offers_what_is_new(desk: Visit, connection: Connection, maria: User) -> None:
+def test_a_list_does_not_jump_but_offers_what_is_new(
+    desk: Visit, connection: Connection, maria: User
+) -> None:
     job = schedule()
     page = desk.go("/admin/jobs/job/")
     schedule(), schedule()

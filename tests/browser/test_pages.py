@@ -59,7 +59,9 @@ def addresses(world: World) -> dict[str, str]:
     return found | {f"job-{state}": f"{base}/job/{job.pk}/change/" for state, job in world.by_state.items()}
 
 
-def test_every_page_is_quiet_accessible_and_fits(visit: Visit, connection: Connection, maria: User, axe: str) -> None:
+def test_every_page_is_quiet_accessible_and_fits(
+    visit: Visit, connection: Connection, maria: User, axe: str
+) -> None:
     world = build(connection, maria)
     hold("queue", "test.ledger")
     for name, path in addresses(world).items():
@@ -87,7 +89,9 @@ def test_every_page_is_useful_when_there_is_nothing(desk: Visit, axe: str, maria
         desk.check(axe)
 
 
-def test_the_zone_of_the_operator_is_that_of_the_pages(desk: Visit, connection: Connection, maria: User) -> None:
+def test_the_zone_of_the_operator_is_that_of_the_pages(
+    desk: Visit, connection: Connection, maria: User
+) -> None:
     world = build(connection, maria, rich=False)
     page = desk.go("/admin/jobs/job/me/")
     page.get_by_label("Time zone").fill("Asia/Tokyo")
@@ -110,7 +114,9 @@ def test_nothing_of_a_row_becomes_markup(desk: Visit, connection: Connection, ma
         assert page.locator("img[src=x], svg[onload], script:not([src])").count() == 0, path
 
 
-def test_keys_lead_and_never_while_something_is_typed(desk: Visit, connection: Connection, maria: User) -> None:
+def test_keys_lead_and_never_while_something_is_typed(
+    desk: Visit, connection: Connection, maria: User
+) -> None:
     build(connection, maria, rich=False)
     page = desk.go("/admin/jobs/job/")
     page.keyboard.press("g")
@@ -129,5 +135,3 @@ def test_keys_lead_and_never_while_something_is_typed(desk: Visit, connection: C
     first = page.locator("#result_list tbody tr").first.locator("th a").get_attribute("href")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**{first}")
-
-

@@ -14,7 +14,18 @@ from jobs import operator, rollups
 from jobs.expanding import tick_id
 from jobs.histogram import Histogram
 from jobs.leases import end, register
-from jobs.models import CronDefinition, CronTick, Hold, Job, Kind, ProcessKind, Queue, Rollup, RollupProgress, Tenant
+from jobs.models import (
+    CronDefinition,
+    CronTick,
+    Hold,
+    Job,
+    Kind,
+    ProcessKind,
+    Queue,
+    Rollup,
+    RollupProgress,
+    Tenant,
+)
 from jobs.models.tick import TickOutcome
 from jobs.newjob import NewJob
 from jobs.registry import registry
@@ -68,7 +79,9 @@ def build(connection: Connection, user: User, *, rich: bool = True) -> World:
 def _fleet(connection: Connection) -> None:
     register(connection, ProcessKind.DISPATCHER, pid=4101)
     for number in range(2):
-        head = register(connection, ProcessKind.SUPERVISOR, pid=4200 + number, queues=list(TYPES), types=registry.names())
+        head = register(
+            connection, ProcessKind.SUPERVISOR, pid=4200 + number, queues=list(TYPES), types=registry.names()
+        )
         for child in range(2):
             register(
                 connection, ProcessKind.WORKER, pid=4210 + 10 * number + child, parent_id=head,
@@ -81,7 +94,8 @@ def _fleet(connection: Connection) -> None:
 def _failures(connection: Connection) -> None:
     worker = process(connection)
     texts = [
-        ErrorText("ConnectionError", f"gateway said 503 to order {81700 + n}", TRACE, "c0ffee0000000001") for n in range(7)
+        ErrorText("ConnectionError", f"gateway said 503 to order {81700 + n}", TRACE, "c0ffee0000000001")
+        for n in range(7)
     ] + [ErrorText("ValueError", f"no such plan: 'gold-{n}'", TRACE, "c0ffee0000000002") for n in range(3)]
     for number, text in enumerate(texts):
         job = schedule("test.ledger", {"ledger": "/tmp/x"}, tenant=TENANTS[number % 3])
@@ -105,13 +119,21 @@ def _waiting(now: datetime) -> None:
 def _cron(now: datetime) -> CronDefinition:
     tenant = Tenant.objects.get(slug="acme")
     nightly = CronDefinition.objects.create(
-        name="nightly invoices", tenant=tenant, expression="30 2 * * *", timezone="Europe/Berlin", job_type="test.noop"
+        name="nightly invoices",
+        tenant=tenant,
+        expression="30 2 * * *",
+        timezone="Europe/Berlin",
+        job_type="test.noop",
     )
     CronDefinition.objects.create(
         name="heartbeat", tenant=tenant, expression="*/5 * * * *", job_type="test.noop", overlap="skip"
     )
     paused = CronDefinition.objects.create(
-        name="quarterly report", tenant=tenant, expression="0 6 1 */3 *", timezone="America/New_York", job_type="test.echo"
+        name="quarterly report",
+        tenant=tenant,
+        expression="0 6 1 */3 *",
+        timezone="America/New_York",
+        job_type="test.echo",
     )
     paused.pause("the figures are being audited")
     for days, (outcome, reason) in enumerate(
@@ -121,7 +143,12 @@ def _cron(now: datetime) -> CronDefinition:
         if slot > now:
             continue
         CronTick.objects.create(
-            id=tick_id(nightly.pk, 1, slot), slot=slot, definition_id=nightly.pk, revision=1, outcome=outcome, reason=reason
+            id=tick_id(nightly.pk, 1, slot),
+            slot=slot,
+            definition_id=nightly.pk,
+            revision=1,
+            outcome=outcome,
+            reason=reason,
         )
     return nightly
 

@@ -41,7 +41,7 @@ def test_a_bar_above_the_level_is_marked() -> None:
 
 def test_the_table_says_what_the_chart_shows() -> None:
     chart = curves("x", ["09:00", "09:01"], [Series("half", "good", [0.25, None])], text=lasting)
-    assert chart.rows == [("09:00", ["250 ms"]), ("09:01", ["–"])]
+    assert chart.rows == [("09:00", ["250 ms"]), ("09:01", ["\N{EN DASH}"])]
     assert chart.marks == ("09:00", "09:01", "09:01")
 
 
@@ -51,6 +51,8 @@ def test_a_chart_of_nothing_says_so() -> None:
     assert curves("x", [], [Series("jobs", "due", [])]).is_empty
 
 
-@pytest.mark.parametrize(("value", "top"), [(0, 1), (0.4, 0.5), (1, 1), (1.2, 1.5), (63, 75), (99, 100), (101, 150)])
+@pytest.mark.parametrize(
+    ("value", "top"), [(0, 1), (0.4, 0.5), (1, 1), (1.2, 1.5), (63, 75), (99, 100), (101, 150)]
+)
 def test_an_axis_ends_at_a_number_that_reads_well(value: float, top: float) -> None:
     assert nice(value) == pytest.approx(top)

@@ -30,7 +30,16 @@ def test_what_is_kept_is_read_again() -> None:
 
 @pytest.mark.parametrize(
     "cookie",
-    ["", "zone=Mars/Olympus", "zone=../../etc/passwd", "refresh=0", "keys=<script>", "x" * 10_000, "zone=%00", "=&=&"],
+    [
+        "",
+        "zone=Mars/Olympus",
+        "zone=../../etc/passwd",
+        "refresh=0",
+        "keys=<script>",
+        "x" * 10_000,
+        "zone=%00",
+        "=&=&",
+    ],
 )
 def test_what_cannot_be_read_counts_as_not_said(cookie: str) -> None:
     assert read(cookie) == Preferences()

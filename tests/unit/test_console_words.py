@@ -16,7 +16,7 @@ from jobs.console.remember import forget, remembered
     [
         (0, "0 ms"), (0.0324, "32 ms"), (1, "1 s"), (4.26, "4.3 s"), (9.99, "10 s"), (59.4, "59 s"), (60, "1 min"),
         (200, "3 min 20 s"), (3600, "1 h"), (7500, "2 h 5 min"), (90000, "1 d 1 h"), (-75, "-1 min 15 s"),
-        (None, "–"), (timedelta(days=30), "30 d"), (59.7, "1 min"),
+        (None, "\N{EN DASH}"), (timedelta(days=30), "30 d"), (59.7, "1 min"),
     ],
 )  # fmt: skip
 def test_a_duration_has_one_or_two_units(seconds: float | timedelta | None, told: str) -> None:
@@ -33,7 +33,7 @@ def test_a_count_that_met_its_cap_says_at_least() -> None:
     ("part", "whole", "told"),
     [
         (1, 1, "100 %"), (999_999, 1_000_000, "99.99 %"), (9_997, 10_000, "99.97 %"), (0, 5, "0 %"),
-        (1, 1_000_000, "< 0.01 %"), (1, 3, "33.3 %"), (0, 0, "–"), (3, 2, "150 %"),
+        (1, 1_000_000, "< 0.01 %"), (1, 3, "33.3 %"), (0, 0, "\N{EN DASH}"), (3, 2, "150 %"),
     ],
 )  # fmt: skip
 def test_a_share_is_never_all_or_nothing_by_rounding(part: int, whole: int, told: str) -> None:
@@ -50,7 +50,10 @@ def test_estimates_and_bytes_are_rounded() -> None:
     [
         ("gateway said 503 to order 81723", "gateway said 502 to order 9"),
         ("no such plan: 'gold'", "no such plan: 'silver'"),
-        ("job 0190a7d2-0000-7000-8000-000000000000 is gone", "job 0190a7d2-1111-7000-8000-0000000000ff is gone"),
+        (
+            "job 0190a7d2-0000-7000-8000-000000000000 is gone",
+            "job 0190a7d2-1111-7000-8000-0000000000ff is gone",
+        ),
         ("at 0x7f3a", "at 0xbeef"),
         ("took 1.5 s at 12:30:01", "took 2.75 s at 09:00:59"),
     ],

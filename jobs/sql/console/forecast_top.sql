@@ -2,6 +2,7 @@
 SELECT kind, name, due FROM (
     SELECT kind, name, sum(due)::bigint AS due,
         row_number() OVER (PARTITION BY kind ORDER BY sum(due) DESC, name) AS place
-    FROM jobs_forecast WHERE kind <> 'all' GROUP BY kind, name
+    FROM jobs_forecast WHERE (kind <> 'all' AND %(every)s) OR (kind = 'tenant' AND name = ANY(%(slugs)s::text[]))
+    GROUP BY kind, name
 ) ranked
 WHERE place <= %(top)s ORDER BY kind, place
