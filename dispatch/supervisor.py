@@ -183,7 +183,7 @@ class Supervisor:
 
     def _connect(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = db.connect(self.settings.using, name="punctual supervisor")
+            self._connection = db.connect(self.settings.using, name="punctual supervisor", generic=True)
             self._connection.execute(
                 "SELECT set_config('lock_timeout', %s, false)",
                 [f"{int(conf().lease.total_seconds() * 250)}ms"],
