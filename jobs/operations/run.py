@@ -14,7 +14,7 @@ from django.contrib.auth import get_user_model
 from django.db import connections, transaction
 from django.db.models.functions import Now
 
-from jobs import operator, scope
+from jobs import clock, operator, scope
 from jobs.ids import dues_of
 from jobs.models import Backlog, Job, Kind, Operation, OperationChunk, OperationState, Outcome
 from jobs.models.operation import OPEN
@@ -42,7 +42,7 @@ def run_chunk(using: str = "default", operation_id: int | None = None) -> int | 
         operation = (found if operation_id is None else found.filter(pk=operation_id)).first()
         if operation is None:
             return None
-        now = _clock(using)
+        now = clock.asked(using)
         operation.heartbeat_at = now
         operation.started_at = operation.started_at or now
         looked = _step(operation, now, using)
@@ -221,10 +221,3 @@ def _halt(operation: Operation, state: OperationState, note: str, now: datetime 
 
 def _end(operation: Operation, now: datetime) -> None:
     operation.state, operation.ended_at = OperationState.DONE, now
-
-
-def _clock(using: str) -> datetime:
-    with connections[using].cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        moment: datetime = cursor.fetchone()[0]
-        return moment

@@ -37,7 +37,7 @@ def submit(
     target: dict[str, Any] = {"query": line[:1000]}
     for permission in (operator.COMMANDS[verb].permission, BULK):
         operator.require(user, permission, f"{verb} all", target, reason, using)
-    now = clock.now(using)
+    now = clock.asked(using)
     query = narrowed(verb, line, now, scope.scope_of(user))
     given = checked(verb, arguments or {})
     ceiling = ceiling_of(user)
