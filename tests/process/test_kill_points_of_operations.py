@@ -22,6 +22,7 @@ from tests.db.test_admin_tools import user_with
 from tests.dying import Mortals, mortals
 from tests.factories import own_connection
 from tests.racing import assert_sound
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("transactional_db")]
 JOBS, CHUNK = 5, 2
@@ -63,9 +64,15 @@ def prepare(verb: str, number: int) -> Operation:
 
 
 def complete(operation: Operation) -> None:
-    while operations.run_chunk(operation_id=operation.pk) is not None:
-        Operation.objects.update(next_at=operation.created_at)
-    operation.refresh_from_db()
+    """The session of the dead one may hold its row for a moment longer; until then there is nothing to do."""
+
+    def is_over() -> bool:
+        operations.run_chunk(operation_id=operation.pk)
+        Operation.objects.filter(pk=operation.pk).update(next_at=operation.created_at)
+        operation.refresh_from_db()
+        return operation.ended_at is not None
+
+    wait_until(is_over)
 
 
 def assert_once(operation: Operation, verb: str) -> None:
