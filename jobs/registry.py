@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -54,6 +54,8 @@ class JobType:
     atomic: bool
     exclusive: bool
     crons: list[CronDeclaration] = field(default_factory=list)
+    shown: tuple[str, ...] = ()
+    """Paths in payload and result whose values everybody sees who may see the job."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.handler(*args, **kwargs)
@@ -157,12 +159,14 @@ def job_type(
     timeout: timedelta | None = DEFAULT,
     atomic: bool = False,
     exclusive: bool = False,
+    shown: Iterable[str] = (),
 ) -> Callable[[Handler], JobType]:
     """Register the function below as the handler of `name`; it receives a Context and its payload.
 
     `queue`: its work queue (default: one of its own). `atomic`: run body and completion in one transaction, so that
     its writes to this database happen exactly once. `exclusive`: its process is killed at the end of a lease that
-    could not be renewed. NotConfigured for wrong options or a name that is taken.
+    could not be renewed. `shown`: paths in payload and result (`order.id`, `items.*.sku`) whose values the console shows to
+    everybody who may see the job; of all others it shows kinds only. NotConfigured for wrong options or a name that is taken.
     """
 
     def register(handler: Handler) -> JobType:
@@ -176,6 +180,7 @@ def job_type(
             atomic,
             exclusive,
             list(getattr(handler, "_cron_declarations", [])),
+            (shown,) if isinstance(shown, str) else tuple(shown),
         )
         _check(made)
         registry.add(made)
@@ -198,6 +203,8 @@ def _check(made: JobType) -> None:
         )
     if made.atomic and (made.is_async or timeout is None):
         raise NotConfigured(f"@job_type({made.name!r}): an atomic handler is not async and has a timeout")
+    if any(not part for path in made.shown for part in path.split(".")):
+        raise NotConfigured(f"@job_type({made.name!r}): a path of shown has a name between all dots, as in items.*.sku")
     if not inspect.signature(made.handler).parameters:
         raise NotConfigured(f"@job_type({made.name!r}): the handler takes no context; add a first parameter")
 

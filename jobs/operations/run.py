@@ -164,13 +164,13 @@ def _before_cutoff(operation: Operation, ids: Any, using: str) -> tuple[list[Any
 
 def _judge_author(operation: Operation, using: str) -> tuple[str, scope.Scope]:
     """Why it may not go on, and the tenants it may touch: as now, and never more than when it was started."""
-    user = get_user_model()._default_manager.using(using).filter(pk=operation.author_id).first()
+    user: Any = get_user_model()._default_manager.using(using).filter(pk=operation.author_id or 0).first()
     frozen = None if operation.scope is None else frozenset(operation.scope)
     if user is None:
         return "The account of who started it is gone.", frozen
     verb = operation.undoes.verb if operation.undoes else operation.verb
     for permission in (operator.COMMANDS[verb].permission, BULK):
-        if not user.has_perm(permission):  # type: ignore[attr-defined]
+        if not user.has_perm(permission):
             return f"{operation.author_name} has not the permission {permission} any more.", frozen
     seen = scope.scope_of(user)
     return "", seen if frozen is None else frozen if seen is None else frozen & seen

@@ -259,6 +259,7 @@ def test_a_slow_operation_keeps_to_its_rate(boss: User, here: Connection) -> Non
     assert operations.run_chunk() == 10
     assert operations.run_chunk() is None
     operation.refresh_from_db()
+    assert operation.heartbeat_at
     assert operation.next_at - operation.heartbeat_at == timedelta(seconds=1)
 
 
@@ -270,6 +271,7 @@ def test_retries_slow_down_while_the_queues_are_behind(
     operation = operations.submit(boss, "retry", "group:g", "why", rate=10)
     operations.run_chunk()
     operation.refresh_from_db()
+    assert operation.heartbeat_at
     assert operation.next_at - operation.heartbeat_at == timedelta(seconds=0.4)
 
 

@@ -77,8 +77,10 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
     "retell_ticks": ("", 4, 2),
     "ticks": ("", 0, 0),
     "advance_definitions": ("", DEFINITIONS / 50, 0),
+    "move_timers": ("jobs_timer__.*", 8, 3),
+    "move_entries": ("jobs_queueentry_pkey", 8, 0),
 }
-ONE_PASS = {"put_back", "cancel_entries", "reschedule_entries"}
+ONE_PASS = {"put_back", "cancel_entries", "reschedule_entries", "move_entries"}
 """A hundred of five thousand entries by id or place: one pass over so small a queue may be cheaper."""
 
 PAIRS = {"put_back", "retry"}
@@ -88,7 +90,7 @@ loops that send it have others."""
 ELSEWHERE = {"take_over_keys"}
 """By another index when all look alike: it reads what has expired and was not cleaned up yet."""
 
-PASSES_IN_15 = {"cancel_timers", "reschedule_timers", "retry", "unfinished"}
+PASSES_IN_15 = {"cancel_timers", "reschedule_timers", "retry", "unfinished", "move_timers"}
 """Lists of ids and of due times: before 17 such an index scan costs the product of both, and more than a small leaf."""
 
 
