@@ -168,7 +168,7 @@ def test_the_command_prints_one_statement_a_line(committed: str) -> None:
     call_command("sqlgrants", committed, "--reader", committed, stdout=out)
     lines = out.getvalue().splitlines()
     assert all(line.startswith(("GRANT ", "REVOKE ", "ALTER ")) and line.endswith(";") for line in lines)
-    assert len(lines) == 9
+    assert len(lines) == 10
     with pytest.raises(CommandError, match="there is no role 'nobody'"):
         call_command("sqlgrants", "nobody")
 
