@@ -64,10 +64,12 @@ def test_every_page_is_quiet_accessible_and_fits(
 ) -> None:
     world = build(connection, maria)
     hold("queue", "test.ledger")
+    wrong = []
     for name, path in addresses(world).items():
         visit.go(path)
         visit.shoot(name)
-        visit.check(axe)
+        wrong += visit.wrong(axe)
+    assert wrong == []
 
 
 def test_every_page_is_useful_when_there_is_nothing(desk: Visit, axe: str, maria: User) -> None:
