@@ -203,7 +203,7 @@ class Migration(migrations.Migration):
         migrations.RunSQL(
             load("schema/audit_trigger"),
             "DROP TRIGGER jobs_operatoraction_kept ON jobs_operatoraction;"
-            "DROP TRIGGER jobs_operatoraction_whole ON jobs_operatoraction; DROP FUNCTION jobs_operatoraction_kept()",
+            "DROP FUNCTION jobs_operatoraction_kept()",
         ),
         migrations.CreateModel(
             name="Operation",

@@ -89,17 +89,7 @@ def _ended(
     if JobState.COMPLETED in final:
         kinds = [final]
     for kind in kinds:
-        found: Any = Outcome.objects.using(using).filter(due_at__gte=window.start, due_at__lt=window.end)
-        if len(kind) == 1:
-            found = found.filter(state=next(iter(kind)).value)
-        elif len(kind) < len(FINAL):
-            found = found.filter(state__in=sorted(state.value for state in kind))
-        if query.finished:
-            found = found.filter(finished_at__gte=query.finished.start, finished_at__lt=query.finished.end)
-        if query.errors:
-            found = found.filter(error_fingerprint__in=query.errors)
-        if query.actions:
-            found = found.filter(action_id__in=query.actions)
+        found: Any = Outcome.objects.using(using).filter(**_outcomes(query, window, kind))
         joined = {f"job__{lookup}": values for lookup, values in query.wanted.items()}
         unjoined = {f"job__{lookup}": values for lookup, values in query.unwanted.items()}
         if query.crons:
@@ -107,9 +97,24 @@ def _ended(
         if joined or unjoined:
             found = found.filter(job__due_at__gte=window.start, job__due_at__lt=window.end, **joined)
             found = found.exclude(*_any_of(unjoined))
-        if query.ids is not None:
-            found = found.filter(job_id__in=query.ids)
         yield found.annotate(at=F("finished_at" if by_end else "due_at")).values_list("at", "job_id")
+
+
+def _outcomes(query: Query, window: Window, kind: frozenset[JobState]) -> dict[str, Any]:
+    lookups: dict[str, Any] = {"due_at__gte": window.start, "due_at__lt": window.end}
+    if len(kind) == 1:
+        lookups["state"] = next(iter(kind)).value
+    elif len(kind) < len(FINAL):
+        lookups["state__in"] = sorted(state.value for state in kind)
+    if query.finished:
+        lookups |= {"finished_at__gte": query.finished.start, "finished_at__lt": query.finished.end}
+    if query.errors:
+        lookups["error_fingerprint__in"] = query.errors
+    if query.actions:
+        lookups["action_id__in"] = query.actions
+    if query.ids is not None:
+        lookups["job_id__in"] = query.ids
+    return lookups
 
 
 def _satellites(found: Any, query: Query, window: Window) -> QuerySet[Any]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
+from datetime import UTC, datetime, timedelta
 
 from django.utils import timezone
 
@@ -42,7 +41,7 @@ def window(term: Term, now: datetime) -> Window:
         raise SearchError(
             f"“{text}” is a moment, not a window.", term.start, term.end, f"As in {text}..now or now..{text}"
         )
-    found = Window(begin.start, end.end)
+    found = Window(begin.start.astimezone(UTC), end.end.astimezone(UTC))
     if found.start >= found.end:
         raise SearchError("This window ends before it begins.", term.start, term.end)
     if found.end - found.start > MAX:
@@ -82,7 +81,7 @@ def _read(text: str, now: datetime) -> Window | None:
         date = match[1] or f"{here:%Y-%m-%d}"
         clock = f"{match[2]}:{match[3]}:{match[4] or '00'}"
         return _moment(
-            datetime.fromisoformat(f"{date}T{clock}").replace(tzinfo=ZoneInfo("UTC") if match[5] else zone)
+            datetime.fromisoformat(f"{date}T{clock}").replace(tzinfo=UTC if match[5] else zone)
         )
     return None
 
@@ -98,4 +97,4 @@ def _day(year: int, month: int, day: int, zone: object, later: int) -> Window:
 
 def moment_text(moment: datetime) -> str:
     """A moment as it is written in a line, in UTC, to the second."""
-    return f"{moment.astimezone(ZoneInfo('UTC')):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
