@@ -10,12 +10,12 @@ from uuid import UUID
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.http import HttpRequest
 
-from jobs.console import facts, redact, timeline
+from jobs.console import facts, gates, redact, timeline
 from jobs.ids import due_of
 from jobs.models import Attempt, Job, OperatorAction
 from jobs.operator import COMMANDS, REVEAL
 from jobs.scope import Scope
-from jobs.states import CANCELLABLE, RETRYABLE, WAITING, JobState
+from jobs.states import CANCELLABLE, FINAL, RETRYABLE, WAITING, JobState
 
 ATTEMPTS = 10
 _MOMENT = timedelta(milliseconds=1)
@@ -68,6 +68,7 @@ def live(request: HttpRequest, job: Any) -> dict[str, Any]:
     actions = _actions(job)
     return {
         "job": job,
+        "why": None if JobState(job.state) in FINAL else gates.panel(job.why(), job),
         "sections": [facts.asked(job), facts.place(job), *facts.commands(actions)],
         "events": timeline.events(job, attempts[:ATTEMPTS], actions),
         "attempts": attempts[:ATTEMPTS],

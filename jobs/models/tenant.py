@@ -76,5 +76,7 @@ class Tenant(Rated):
         super().clean()
         if self.temporary_max_running is not None and self.temporary_until is None:
             raise ValidationError(
-                {"temporary_until": "a temporary limit needs the time when it ends: give it, or clear the limit"}
+                {
+                    "temporary_until": "a temporary limit needs the time when it ends: give it, or clear the limit"
+                }
             )

@@ -1,4 +1,5 @@
-"""Statements by name, one file each. A statement on a day's leaf names it as {job}, {timer}, {outcome} or {attempt}."""
+"""Statements by name, one file each. A statement on a day's leaf names it as {job}, {timer}, {outcome} or {attempt}. What
+several statements must say alike is a file in `parts`, named as {rules}."""
 
 from __future__ import annotations
 
@@ -9,11 +10,20 @@ from typing import Any, LiteralString, cast
 
 from psycopg import sql
 
+PARTS = ("rules",)
+
 
 @cache
 def load(name: str) -> LiteralString:
-    text: Any = resources.files("jobs.sql").joinpath(f"{name}.sql").read_text("utf-8")
+    text: Any = _read(name)
+    for part in PARTS:
+        if f"{{{part}}}" in text:
+            text = text.replace(f"{{{part}}}", _read(f"parts/{part}"))
     return cast(LiteralString, text)
+
+
+def _read(name: str) -> str:
+    return resources.files("jobs.sql").joinpath(f"{name}.sql").read_text("utf-8")
 
 
 @lru_cache(maxsize=1024)

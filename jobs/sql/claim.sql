@@ -9,80 +9,33 @@
 -- for 500 of 50,000). A row that was changed after our snapshot is locked but not found by its new ctid: next time.
 -- An entry that must start at once (its last attempt, it was in a crash, or it takes up a slot of a limit) is taken
 -- for a free thread only, and not before its time; others up to `ahead` before it, and their worker holds them back. What was picked and not taken is told too: the mark must not pass it.
+-- What was started is taken from the buckets of those with a rate, by one write for each of them.
 -- Committed asynchronously: a crash of the server may lose a claim, and the job is claimed again.
 WITH number AS MATERIALIZED (
     SELECT nextval('jobs_claim_no') AS no, set_config('synchronous_commit', 'off', true)
 ),
-tenants AS MATERIALIZED (
-    SELECT share.tenant_id, share.first, share.last, share.ord, tenant.slug, tenant.weight,
-        tenant.max_running IS NOT NULL AS limited, lock.held, running.oldest,
-        CASE
-            WHEN tenant.max_running IS NULL THEN share.most
-            WHEN NOT lock.held THEN 0
-            ELSE greatest(0, least(share.most, tenant.max_running - running.count))
-        END AS allowed
-    FROM unnest(
-        %(tenants)s::bigint[], %(shares)s::bigint[], %(oldest)s::bigint[], %(firsts)s::bigint[], %(lasts)s::bigint[]
-    ) WITH ORDINALITY share(tenant_id, most, oldest, first, last, ord)
-    LEFT JOIN LATERAL (
-        SELECT slug, weight, max_running FROM jobs_tenant WHERE id = share.tenant_id LIMIT 1
-    ) tenant ON true
-    CROSS JOIN LATERAL (
-        SELECT coalesce(
-            share.tenant_id = ANY(string_to_array(current_setting('punctual.tenants', true), ',')::bigint[]), false
-        ) AS held
-    ) lock
-    LEFT JOIN LATERAL (
-        SELECT count(*), min(claim_no) AS oldest FROM (
-            SELECT entry.claim_no FROM jobs_queueentry entry
-            WHERE lock.held AND entry.tenant_id = share.tenant_id AND entry.lease_token IS NOT NULL
-                AND entry.claim_no >= share.oldest
-            ORDER BY entry.claim_no
-            LIMIT tenant.max_running
-        ) leased
-    ) running ON tenant.max_running IS NOT NULL
-),
-room AS MATERIALIZED (
-    SELECT queue.max_running IS NOT NULL AS limited, running.oldest,
-        CASE
-            WHEN NOT EXISTS (
-                SELECT FROM jobs_process
-                WHERE id = %(process_id)s AND lease_expires_at > clock_timestamp()
-            ) THEN -1
-            WHEN queue.max_running IS NULL THEN %(size)s
-            WHEN NOT lock.held THEN 0
-            ELSE greatest(0, least(%(size)s, queue.max_running - running.count))
-        END AS size
-    FROM (SELECT coalesce(current_setting('punctual.queue', true) = %(queue)s, false) AS held) lock
-    LEFT JOIN jobs_queue queue ON queue.name = %(queue)s
-    LEFT JOIN LATERAL (
-        SELECT count(*), min(claim_no) AS oldest FROM (
-            SELECT entry.claim_no FROM jobs_queueentry entry
-            WHERE lock.held AND entry.queue = %(queue)s AND entry.process_id IS NOT NULL
-                AND entry.claim_no >= %(queue_oldest)s
-            ORDER BY entry.claim_no
-            LIMIT queue.max_running
-        ) leased
-    ) running ON queue.max_running IS NOT NULL
-),
+{rules}
 pick AS MATERIALIZED (
     SELECT entry.*, tenants.ord
     FROM tenants
     CROSS JOIN LATERAL (
+        SELECT (%(firsts)s::bigint[])[tenants.ord] AS first, (%(lasts)s::bigint[])[tenants.ord] AS last
+    ) slice
+    CROSS JOIN LATERAL (
         SELECT entry.*, pair.priority, pair.ord AS pair
         FROM unnest(
-            (%(priorities)s::bigint[])[tenants.first:tenants.last], (%(run_ats)s::timestamptz[])[tenants.first:tenants.last],
-            (%(job_ids)s::uuid[])[tenants.first:tenants.last]
+            (%(priorities)s::bigint[])[slice.first:slice.last], (%(run_ats)s::timestamptz[])[slice.first:slice.last],
+            (%(job_ids)s::uuid[])[slice.first:slice.last]
         ) WITH ORDINALITY pair(priority, run_at, job_id, ord)
         CROSS JOIN LATERAL (
             SELECT ctid, run_at, job_id,
-                attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited FROM room) AS at_once
+                attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited OR draining FROM room) AS at_once
             FROM jobs_queueentry
             WHERE queue = %(queue)s AND lease_token IS NULL AND parked IS NULL
                 AND tenant_id = tenants.tenant_id AND priority = pair.priority::smallint
                 AND (run_at, job_id) > (pair.run_at, pair.job_id) AND run_at <= now() + %(ahead)s::interval
                 AND (run_at <= now() OR NOT (
-                    attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited FROM room)
+                    attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited OR draining FROM room)
                 ))
                 AND job_type = ANY(%(types)s::text[]) AND (crashes >= 2) = %(suspects)s
             ORDER BY run_at, job_id
@@ -105,14 +58,38 @@ claimed AS (
     WHERE ctid = ANY(ARRAY(SELECT ctid FROM fit WHERE taken))
     RETURNING entry.job_id, entry.due_at, entry.job_type, entry.attempt, entry.max_attempts, entry.crashes,
         entry."group"
+),
+taken AS (
+    SELECT fit.ord, count(*) FROM fit JOIN claimed USING (job_id)
+    WHERE EXISTS (SELECT FROM tenants WHERE tokens IS NOT NULL) OR EXISTS (SELECT FROM room WHERE tokens IS NOT NULL)
+        OR EXISTS (SELECT FROM drains)
+    GROUP BY fit.ord
+),
+spent AS (
+    INSERT INTO jobs_ratebucket AS bucket (scope, key, tokens, refilled_at)
+    SELECT owner.scope, owner.key, greatest(0, owner.tokens - owner.count), moment.read_at
+    FROM (
+        SELECT 'tenant' AS scope, tenants.tenant_id::text AS key, tenants.tokens, taken.count
+        FROM tenants JOIN taken USING (ord)
+        UNION ALL
+        SELECT 'queue', %(queue)s, room.tokens, (SELECT sum(count) FROM taken) FROM room
+        UNION ALL
+        SELECT 'hold', drains.id::text, drains.tokens, (SELECT sum(count) FROM taken) FROM drains
+    ) owner, moment
+    WHERE owner.tokens IS NOT NULL AND owner.count > 0
+    ON CONFLICT (scope, key) DO UPDATE SET tokens = excluded.tokens, refilled_at = excluded.refilled_at
 )
 SELECT tenants.tenant_id, tenants.allowed, tenants.held, tenants.limited, tenants.weight,
-    coalesce(tenants.oldest, (SELECT no FROM number)), tenants.slug,
-    room.size, room.limited, coalesce(room.oldest, (SELECT no FROM number)), clock_timestamp(), now(),
+    coalesce(tenants.oldest, (SELECT no FROM number)), tenants.slug, tenants.wait,
+    nullif(tenants.noisy_exempt, false), room.told,
     fit.priority, fit.run_at, fit.job_id, claimed.job_id IS NOT NULL,
     claimed.job_type, claimed.attempt, claimed.max_attempts, claimed.crashes, claimed."group", job.payload
 FROM tenants
-CROSS JOIN room
+LEFT JOIN (
+    SELECT ROW(
+        size, limited, draining, coalesce(oldest, (SELECT no FROM number)), wait, noisy_share, clock_timestamp(), now()
+    ) AS told FROM room
+) room ON tenants.ord = 1
 LEFT JOIN fit ON fit.ord = tenants.ord
 LEFT JOIN claimed ON claimed.job_id = fit.job_id
 LEFT JOIN LATERAL (

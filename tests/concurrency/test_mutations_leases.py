@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.leases import claim
+from jobs.leases import passed
 from tests.concurrency import guards_leases, guards_leases_claim
 from tests.concurrency.test_limit_locks import LONG
 from tests.mutating import Check, Connection, changes, mutate, notices
@@ -20,7 +20,7 @@ MUTANTS = {**guards_leases.MUTANTS, **guards_leases_claim.MUTANTS}
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who found something locked does not try again by himself."""
-    monkeypatch.setattr(claim, "BUSY_SECONDS", (LONG, LONG))
+    monkeypatch.setattr(passed, "BUSY_SECONDS", (LONG, LONG))
 
 
 @pytest.mark.parametrize("breaks", MUTANTS, ids=lambda breaks: breaks.__name__)

@@ -9,10 +9,13 @@ from scheduler_project.benchmark.stage import Stage
 from scheduler_project.benchmark.workloads import (
     burst,
     dispatchers,
+    fairness,
+    limits,
     parked,
     pinned,
     precision,
     schedule,
+    slow,
     steady,
     wal,
 )
@@ -26,4 +29,7 @@ WORKLOADS: dict[str, Callable[[Stage], Report]] = {
     "wal": wal.run,
     "dispatchers": dispatchers.run,
     "pinned": pinned.run,
+    "fairness": fairness.run,
+    "limits": limits.run,
+    "slow": slow.run,
 }
