@@ -88,12 +88,14 @@ def _gate(name: str, codes: Sequence[str], found: Why, job: Any) -> Gate:
     if not shut:
         return Gate(name, True, "open")
     url, link = fix(shut[0], job)
-    return Gate(name, False, "; ".join(_sentence(reason.text, "") for reason in shut), shut[0].until, url, link)
+    return Gate(
+        name, False, "; ".join(_sentence(reason.text, "") for reason in shut), shut[0].until, url, link
+    )
 
 
 def _title(head: Reason) -> str:
     if head.code == "running":
-        return "Where it is"
+        return "It runs"
     return "Nothing holds it" if head.code == "runnable" else "Why it waits"
 
 

@@ -97,7 +97,13 @@ class TenantAdmin(Limited):
         part = live_part(request, "tenant", lambda asked: tenants.gather(asked, tenant))
         if LIVE in request.GET:
             return fragment(request, part)
-        context = {"part": part, "live_url": live_url(request), **(extra_context or {})}
+        context = {
+            "part": part,
+            "live_url": live_url(request),
+            "title": f"Tenant {show.visible(tenant.slug)}",
+            "subtitle": None,
+            **(extra_context or {}),
+        }
         return super().change_view(request, object_id, form_url, context)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

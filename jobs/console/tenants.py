@@ -32,8 +32,6 @@ class Fare:
 
     @property
     def condition(self) -> str:
-        if self.limit == 0:
-            return "0: nothing runs"
         if self.limit is not None and self.standing.running >= self.limit:
             return "at its limit"
         return "working" if self.standing.running or self.standing.waiting else "idle"

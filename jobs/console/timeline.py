@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from jobs.console import show
@@ -35,7 +35,7 @@ def events(job: Any, attempts: Sequence[Attempt], actions: Sequence[OperatorActi
 def _asked(job: Any) -> Iterator[Event]:
     by = f"by cron definition {job.cron_id}" if job.cron_id else ""
     yield Event(job.created_at, "Scheduled", by)
-    if job.due_at > job.created_at:
+    if job.due_at - job.created_at >= timedelta(seconds=1):
         yield Event(job.due_at, "Due", f"{lasting(job.due_at - job.created_at)} after it was scheduled")
 
 

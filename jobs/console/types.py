@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from jobs import clock
 from jobs.conf import conf
 from jobs.console import course
-from jobs.console.amounts import Count
+from jobs.console.amounts import Count, lasting
 from jobs.console.reading import rows
 from jobs.console.remember import remembered
 from jobs.console.sections import hold_url
@@ -151,8 +151,8 @@ def _policy(known: JobType) -> list[tuple[str, Any]]:
         ("What it does", " ".join(described.split()) or None),
         ("Queue", known.queue),
         ("Attempts at most", known.max_attempts),
-        ("Timeout", known.timeout or "none"),
-        ("Then killed after", None if known.timeout is None else conf().grace),
+        ("Timeout", "none" if known.timeout is None else lasting(known.timeout)),
+        ("Then killed after", None if known.timeout is None else lasting(conf().grace)),
         ("Runs as", "coroutine" if known.is_async else "thread"),
         ("Exactly once", "its writes and its completion are one transaction" if known.atomic else None),
         ("Exclusive", "its process is killed at the end of a lost lease" if known.exclusive else None),
