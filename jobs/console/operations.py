@@ -144,10 +144,10 @@ class OperationAdmin(ReadOnly):
         return self._page(request, "operation_new", context | {"preview": found, "form": form})
 
     def command_view(self, request: HttpRequest, object_id: int, verb: str) -> HttpResponse:
-        if verb not in CONTROLS:
-            raise Http404
         if not self.has_view_permission(request):
             raise PermissionDenied
+        if verb not in CONTROLS:
+            raise Http404
         back = reverse("admin:jobs_operation_change", args=[object_id])
         try:
             done = CONTROLS[verb](person(request), object_id, request.POST.get("reason", ""))

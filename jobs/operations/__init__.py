@@ -5,6 +5,6 @@ from __future__ import annotations
 from jobs.operations.control import pause, resume, stop, undo
 from jobs.operations.preview import Preview, preview
 from jobs.operations.run import run_chunk
-from jobs.operations.submit import OperationRefused, submit
+from jobs.operations.start import OperationRefused, submit
 
 __all__ = ["OperationRefused", "Preview", "pause", "preview", "resume", "run_chunk", "stop", "submit", "undo"]

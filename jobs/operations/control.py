@@ -11,7 +11,7 @@ from jobs import operator, scope
 from jobs.models import Operation, OperationState
 from jobs.models.operation import OPEN, OVER
 from jobs.operations.limits import BULK, ceiling_of
-from jobs.operations.submit import OperationRefused, write
+from jobs.operations.start import OperationRefused, write
 
 
 def visible(user: Any, using: str = "default") -> Any:

@@ -16,7 +16,7 @@ from django.db.models.functions import Coalesce
 
 from jobs.clock import boottime
 from jobs.ids import ceil_ms, due_of, first_id
-from jobs.models import Job
+from jobs.models import Job, QueueEntry
 from jobs.search.compile import Query
 from jobs.search.guard import PATIENCE, TooSlow, bounded
 from jobs.search.sources import sources
@@ -152,6 +152,9 @@ class Walk:
         at = "finished_at" if self.by_end else "due_at"
         key = "id" if source.model is Job else "job_id"
         side, sign = ("gt", "") if self.up else ("lt", "-")
+        if source.model is QueueEntry:  # its key is the id alone, which is in the order of due times
+            source = source.filter(**{f"{key}__{side}": self.place[1]}) if self.place else source
+            return source.order_by(f"{sign}{key}")
         if self.place and self.by_end:
             beside = Q(**{f"{at}__{side}": self.place[0]}) | Q(**{f"{key}__{side}": self.place[1]})
             source = source.filter(Q(**{f"{at}__{side}e": self.place[0]}) & beside)

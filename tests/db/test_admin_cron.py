@@ -42,8 +42,8 @@ def test_a_definition_is_added_with_a_record_and_the_warnings_of_its_rule(
     assert any("does not exist" in message for message in messages_of(response))
     action = OperatorAction.objects.get()
     assert (action.verb, action.changed) == ("add", 1)
-    assert action.target["after"]["expression"] == "30 2 * * *"
-    assert "value" not in str(action.target)
+    assert action.after["expression"] == "30 2 * * *"
+    assert "value" not in str(action.after)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_an_edit_raises_the_revision_and_records_before_and_after(
     admin_client.post(f"{URL}{definition.pk}/change/", {**given, "expression": "0 3 * * *", "revision": "99"})
     definition.refresh_from_db()
     assert (definition.expression, definition.revision) == ("0 3 * * *", 2)
-    target = OperatorAction.objects.latest("id").target
-    assert (target["before"], target["after"]) == ({"expression": "30 2 * * *"}, {"expression": "0 3 * * *"})
+    action = OperatorAction.objects.latest("id")
+    assert (action.before, action.after) == ({"expression": "30 2 * * *"}, {"expression": "0 3 * * *"})
 
 
 def test_saving_without_a_change_records_nothing(

@@ -30,10 +30,11 @@ def test_a_limit_is_changed_and_recorded_with_before_and_after(admin_client: Cli
     assert response.status_code == 200
     tenant.refresh_from_db()
     assert (tenant.weight, tenant.max_running) == (3, 20)
-    target = OperatorAction.objects.get().target
-    assert target["tenant"] == "acme"
-    assert target["before"] == {"weight": 1, "max_running": None}
-    assert target["after"] == {"weight": 3, "max_running": 20}
+    action = OperatorAction.objects.get()
+    assert (action.target["tenant"], action.tenant_id) == ("acme", tenant.pk)
+    assert action.before == {"weight": 1, "max_running": None}
+    assert action.after == {"weight": 3, "max_running": 20}
+    assert (action.via, action.address) == ("console", "127.0.0.1")
 
 
 @pytest.mark.parametrize("kind", ["tenant", "queue"])
@@ -78,7 +79,7 @@ def test_the_limit_of_a_queue_is_lifted_by_deleting_its_row(admin_client: Client
     queue = Queue.objects.create(name="q", max_running=3)
     admin_client.post(f"{QUEUES}{queue.pk}/delete/", {"post": "yes"})
     assert not Queue.objects.exists()
-    assert OperatorAction.objects.get().target["before"]["max_running"] == 3
+    assert OperatorAction.objects.get().before["max_running"] == 3
 
 
 def test_live_processes_come_first_and_lost_ones_are_called_so(

@@ -47,7 +47,7 @@ def test_running_jobs_are_asked_to_stop_and_the_record_says_so(connection: Conne
     job = job_in(JobState.RUNNING, connection)
     action, report = operator.act(user_with("cancel_job"), "cancel", [job.pk])
     assert report.describe("cancelled") == "0 cancelled, 1 running asked to stop"
-    assert action.target["asked_to_stop"] == 1
+    assert action.requested == 1
 
 
 def test_a_denied_attempt_changes_nothing_and_is_recorded() -> None:
