@@ -23,6 +23,7 @@ from jobs.console.cron_preview import fires
 from jobs.console.page import LIVE, console_page, fragment, in_zone
 from jobs.errors import CronError
 from jobs.models import CronDefinition, CronTick
+from jobs.scope import scope_of
 
 TICKS = 20
 LEDGER = timedelta(days=2)
@@ -63,6 +64,11 @@ class CronDefinitionAdmin(Audited):
         ("Beginning, end and delay", {"fields": _BOUNDS, "classes": ("collapse",)}),
         ("When a slot is late", {"fields": _LATE, "classes": ("collapse",)}),
     )
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        found = super().get_queryset(request)
+        seen = scope_of(request.user)
+        return found if seen is None else found.filter(tenant_id__in=seen)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Who may not edit sees the shape of the payload, like everywhere; a new definition has no state."""
