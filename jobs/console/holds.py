@@ -131,8 +131,8 @@ def gather(request: HttpRequest) -> dict[str, Any]:
         "draining": draining,
         "over": [hold for hold in found[:SHOWN] if hold not in held and hold not in draining],
         "is_cut": len(found) > SHOWN,
-        "may_add": request.user.has_perm("jobs.add_hold"),  # type: ignore[union-attr]
-        "may_change": request.user.has_perm(CHANGE),  # type: ignore[union-attr]
+        "may_add": request.user.has_perm("jobs.add_hold"),
+        "may_change": request.user.has_perm(CHANGE),
         "recent": RECENT,
     }
 

@@ -135,7 +135,7 @@ def gather_one(request: HttpRequest) -> dict[str, Any]:
         "spans": list(course.SPANS),
         "flow": told.flow(),
         "lateness": told.lateness(),
-        "may_hold": request.user.has_perm("jobs.add_hold"),  # type: ignore[union-attr]
+        "may_hold": request.user.has_perm("jobs.add_hold"),
         "hold_url": hold_url("type", name),
         "policy": _policy(line.known) if line and line.known else [],
         "runs": runs_of(name) if name else None,
