@@ -163,7 +163,7 @@ def test_a_dead_fleet_is_an_alarm(operator: Client, connection: Connection) -> N
     schedule()
     told = problems(operator)
     assert "No dispatcher is alive" in told
-    assert "No worker is alive; 1 jobs are due" in told
+    assert "No worker is alive; 1 job is due" in told
     assert "no worker serves it" in told
 
 
@@ -187,7 +187,7 @@ def test_what_burns_is_on_top(operator: Client, connection: Connection) -> None:
     assert "Queue q1 is late: its oldest job has waited 10 min" in told
     assert "Tenant t0 may run no job" in told
     assert "2 jobs failed in the last hour, in 2 ways" in told
-    assert "1 processes were lost" in told
+    assert "1 process was lost" in told
     assert told.index("late") < told.index("failed in the last hour")
     end(connection, [dispatcher])
 
@@ -286,8 +286,8 @@ def test_parked_jobs_are_told_by_type(operator: Client, connection: Connection) 
     schedule()
     connection.execute("UPDATE jobs_queueentry SET parked = 'type'")
     page = operator.get(PAGES["type"])
-    assert "1 jobs of this type are parked" in page.text
-    assert "are parked: no live worker knows it" in problems(operator)
+    assert "1 job of this type parked" in page.text
+    assert "1 job of type test.noop parked: no live worker knows it" in problems(operator)
 
 
 def test_the_latest_runs_of_a_type_are_timed(operator: Client, connection: Connection) -> None:
