@@ -28,7 +28,9 @@ class Event:
 
 def events(job: Any, attempts: Sequence[Attempt], actions: Sequence[OperatorAction]) -> list[Event]:
     """Oldest first; where two are of the same moment, in the order in which they must have come."""
-    found = [*_asked(job), *_tried(attempts), *_place(job), *map(_commanded, actions)]
+    last = getattr(getattr(job, "outcome", None), "lease_token", None)  # its end is told as that of the job
+    tried = [each for each in attempts if last is None or each.lease_token != last]
+    found = [*_asked(job), *_tried(tried), *_place(job), *map(_commanded, actions)]
     return sorted(found, key=lambda event: event.at)
 
 
