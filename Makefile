@@ -39,8 +39,9 @@ stop: $(READY) ## stop the PostgreSQL that demo, run or manage.py started
 test: $(READY) ## the test suite, on a PostgreSQL of its own
 	$(PY) $(PYTEST) $(SUITE) $(ARGS)
 
-test-extra: $(READY) ## what touches the database again, on Debian's PostgreSQL 15; then `make browser`
+test-extra: $(READY) ## the database on PostgreSQL 15, processes under a role with rows only, then `make browser`
 	TEST_POSTGRES=15 $(PY) $(PYTEST) -m "not bench" $(ON_15) $(ARGS)
+	TEST_ROLE=application $(PY) $(PYTEST) -m "not bench" tests/process $(ARGS)
 	$(MAKE) browser
 
 browser: $(READY) $(BROWSER) ## the operator console in Debian's Chromium: journeys, accessibility, policy

@@ -66,7 +66,7 @@ class Worker:
         self.wakeup, self.clock = Wakeup(), DatabaseClock()
         self.name = f"punctual worker {settings.process_id}"
         self.holdings = Holdings(slots)
-        self.settler = Settler(settings.using, self.name, self._on_settled)
+        self.settler = Settler(settings.using, self.name, self._on_settled, self._on_admitted)
         self.bodies = Bodies(
             settings.threads, self.holdings, self.clock, settings.using, self.settler.put, self.wakeup.set
         )
@@ -178,6 +178,11 @@ class Worker:
         attempts_settled.send_robust(Worker, settled=settled)
         if any(isinstance(fate, PutBack) for fate in settled.fates.values()):
             self.intake.forget()  # it may be due again long before the next poll
+        self.wakeup.set()
+
+    def _on_admitted(self) -> None:
+        """In the settler's thread: entries that waited for a concurrency key are ready."""
+        self.intake.forget()
         self.wakeup.set()
 
     def _drain(self) -> None:

@@ -103,7 +103,7 @@ def _waiting(entry: QueueEntry, using: str) -> Iterator[Reason]:
         yield _not_due(entry)
     if entry.parked is not None:
         yield from _parked(entry, holds, using)
-    paused = [hold for hold in holds if hold.scope in ("all", "queue", "tenant")]
+    paused = [hold for hold in holds if entry.parked is None or hold.scope not in ("type", "group")]
     case = Case(facts, paused, entry.queue, entry.job_type)
     for rule in RULES:
         yield from rule(case)

@@ -21,11 +21,13 @@ from jobs.console.audited import Audited
 from jobs.console.cron_form import CronForm, TenantChoice
 from jobs.console.cron_preview import fires
 from jobs.console.page import LIVE, console_page, fragment, in_zone
+from jobs.declared import overridden
 from jobs.errors import CronError
 from jobs.models import CronDefinition, CronTick
 from jobs.scope import scope_of
 
 TICKS = 20
+MOMENT = timedelta(microseconds=1)
 LEDGER = timedelta(days=2)
 """So far back, and ahead, the page looks into the ledger."""
 _JOB = ("job_type", "payload", "queue", "priority", "max_attempts")
@@ -103,6 +105,8 @@ class CronDefinitionAdmin(Audited):
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         definition = context.get("original")
+        if definition is not None:
+            context["overridden"] = ", ".join(overridden(definition))
         if definition is not None and self.has_change_permission(request, definition):
             context["cron_buttons"] = cron_commands.buttons(definition)
         return super().render_change_form(request, context, *args, **kwargs)
@@ -164,7 +168,7 @@ class CronDefinitionAdmin(Audited):
         except CronError as error:
             return show.visible(error)
         now = timezone.now()
-        after = max(now, definition.start_at or now)
+        after = max(now, (definition.start_at or now) - MOMENT)  # a slot at the very start counts
         rows = [(fire.local, fire.utc) for fire in fires(rule, definition.timezone, after, definition.end_at)]
         if not rows:
             return "It never fires again."
@@ -205,7 +209,12 @@ class CronDefinitionAdmin(Audited):
             return format_html(
                 '{} <span class="quiet">{}</span>', show.badge("paused"), show.clean(definition.note)
             )
-        return show.badge("ended" if definition.look_at is None else "enabled")
+        badge = show.badge("ended" if definition.look_at is None else "enabled")
+        return (
+            format_html('{} <span class="quiet">changed here</span>', badge)
+            if overridden(definition)
+            else badge
+        )
 
     @admin.display(description="next slot")
     def next_at(self, definition: CronDefinition) -> str:

@@ -21,7 +21,7 @@ from jobs import arrays
 from jobs.clock import DatabaseClock
 from jobs.errors import SchedulerError
 from jobs.leases.counts import Count, Counts
-from jobs.leases.looks import Looks
+from jobs.leases.looks import REACH, Looks
 from jobs.leases.passed import FREE_SECONDS, LONGEST_WAIT, Passed
 from jobs.leases.ring import NIL, Mark, Pair, Share, just_before
 from jobs.partitions import day_of
@@ -32,9 +32,6 @@ Connection = psycopg.Connection[Any]
 
 ROUNDS = 16
 """Most statements of one call of `claim`."""
-REACH = 2
-"""A steady flow is claimed in batches: the next one is due when as much time as it reaches beyond the wake has passed."""
-
 NEVER = float("inf")
 """How long a claim says that who is held has to wait."""
 SUSPECT = 2
@@ -279,8 +276,9 @@ class Claimer:
             if clean or pair not in stuck:
                 marks[pair] = (run_at, job_id) if taken else just_before(run_at, job_id)
             if taken:
-                kind, attempt, most, crashes, group, payload = rest
-                held = Held(job_id, token, process_id, kind, attempt, most, crashes)
+                kind, attempt, most, crashes, group, key, payload = rest
+                name = None if key is None else (tenant_id, key)
+                held = Held(job_id, token, process_id, kind, attempt, most, crashes, name)
                 limited |= under_limit
                 claims.append(
                     Claim(
@@ -291,7 +289,7 @@ class Claimer:
                         priority,
                         run_at,
                         group,
-                        limited,
+                        limited or name is not None,
                         payload,
                     )
                 )

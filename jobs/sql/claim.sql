@@ -1,7 +1,8 @@
 -- claim: take entries of the chosen tenants, of each its share over its pairs, the highest priority first, each pair
 -- from its mark on, under the claim's lease token; with what was asked for, where the job is due today (its leaf by
 -- name). A tenant's pairs are a slice of the three arrays; a lower one is only probed when the higher ones ran dry.
--- Guards: not leased, not parked, due by the server's clock, a type this worker knows, our own process still alive;
+-- Guards: not leased, not parked, due by the server's clock, a type this worker knows, its type and group not held, our own
+-- process still alive;
 -- a limited tenant or queue that we did not lock gives nothing, so a limit set since the last look is never broken.
 -- The pick is MATERIALIZED: a sub-select in UPDATE … WHERE id IN may run again and overclaim. The row lock sits inside
 -- the inner LIMIT, so nothing is locked in vain; SKIP LOCKED, so two claimers never wait for each other.
@@ -9,12 +10,18 @@
 -- for 500 of 50,000). A row that was changed after our snapshot is locked but not found by its new ctid: next time.
 -- An entry that must start at once (its last attempt, it was in a crash, or it takes up a slot of a limit) is taken
 -- for a free thread only, and not before its time; others up to `ahead` before it, and their worker holds them back. What was picked and not taken is told too: the mark must not pass it.
+-- Which were taken is asked by IN, a hashed list whatever the statistics say: joined, they were once compared each with
+-- each (20 us a job).
 -- What was started is taken from the buckets of those with a rate, by one write for each of them.
 -- Committed asynchronously: a crash of the server may lose a claim, and the job is claimed again.
 WITH number AS MATERIALIZED (
     SELECT nextval('jobs_claim_no') AS no, set_config('synchronous_commit', 'off', true)
 ),
 {rules}
+held_kinds AS MATERIALIZED (
+    SELECT scope, key FROM jobs_hold
+    WHERE drained_at IS NULL AND scope IN ('type', 'group') AND since <= now() AND (until IS NULL OR until > now())
+),
 pick AS MATERIALIZED (
     SELECT entry.*, tenants.ord
     FROM tenants
@@ -28,7 +35,8 @@ pick AS MATERIALIZED (
             (%(job_ids)s::uuid[])[slice.first:slice.last]
         ) WITH ORDINALITY pair(priority, run_at, job_id, ord)
         CROSS JOIN LATERAL (
-            SELECT ctid, run_at, job_id,
+            SELECT ctid, run_at, job_id, due_at, job_type, attempt + 1 AS attempt, max_attempts, crashes, "group",
+                concurrency_key,
                 attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited OR draining FROM room) AS at_once
             FROM jobs_queueentry
             WHERE queue = %(queue)s AND lease_token IS NULL AND parked IS NULL
@@ -38,6 +46,8 @@ pick AS MATERIALIZED (
                     attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited OR draining FROM room)
                 ))
                 AND job_type = ANY(%(types)s::text[]) AND (crashes >= 2) = %(suspects)s
+                AND job_type <> ALL(ARRAY(SELECT key FROM held_kinds WHERE scope = 'type'))
+                AND ("group" IS NULL OR "group" <> ALL(ARRAY(SELECT key FROM held_kinds WHERE scope = 'group')))
             ORDER BY run_at, job_id
             LIMIT tenants.allowed
             FOR UPDATE SKIP LOCKED
@@ -56,14 +66,18 @@ claimed AS (
     SET lease_token = %(token)s, process_id = %(process_id)s, claim_no = (SELECT no FROM number),
         claimed_at = clock_timestamp(), attempt = attempt + 1
     WHERE ctid = ANY(ARRAY(SELECT ctid FROM fit WHERE taken))
-    RETURNING entry.job_id, entry.due_at, entry.job_type, entry.attempt, entry.max_attempts, entry.crashes,
-        entry."group"
+    RETURNING entry.job_id
+),
+told AS MATERIALIZED (
+    SELECT *, job_id IN (SELECT job_id FROM claimed) AS claimed FROM fit
 ),
 taken AS (
-    SELECT fit.ord, count(*) FROM fit JOIN claimed USING (job_id)
-    WHERE EXISTS (SELECT FROM tenants WHERE tokens IS NOT NULL) OR EXISTS (SELECT FROM room WHERE tokens IS NOT NULL)
+    SELECT ord, count(*) FROM told
+    WHERE claimed AND (
+        EXISTS (SELECT FROM tenants WHERE tokens IS NOT NULL) OR EXISTS (SELECT FROM room WHERE tokens IS NOT NULL)
         OR EXISTS (SELECT FROM drains)
-    GROUP BY fit.ord
+    )
+    GROUP BY ord
 ),
 spent AS (
     INSERT INTO jobs_ratebucket AS bucket (scope, key, tokens, refilled_at)
@@ -82,20 +96,20 @@ spent AS (
 SELECT tenants.tenant_id, tenants.allowed, tenants.held, tenants.limited, tenants.weight,
     coalesce(tenants.oldest, (SELECT no FROM number)), tenants.slug, tenants.wait,
     nullif(tenants.noisy_exempt, false), room.told,
-    fit.priority, fit.run_at, fit.job_id, claimed.job_id IS NOT NULL,
-    claimed.job_type, claimed.attempt, claimed.max_attempts, claimed.crashes, claimed."group", job.payload
+    told.priority, told.run_at, told.job_id, told.claimed,
+    told.job_type, told.attempt, told.max_attempts, told.crashes, told."group", told.concurrency_key,
+    job.payload
 FROM tenants
 LEFT JOIN (
     SELECT ROW(
         size, limited, draining, coalesce(oldest, (SELECT no FROM number)), wait, noisy_share, clock_timestamp(), now()
     ) AS told FROM room
 ) room ON tenants.ord = 1
-LEFT JOIN fit ON fit.ord = tenants.ord
-LEFT JOIN claimed ON claimed.job_id = fit.job_id
+LEFT JOIN told ON told.ord = tenants.ord
 LEFT JOIN LATERAL (
     SELECT payload::text FROM {job}
-    WHERE due_at = claimed.due_at AND id >= claimed.job_id AND id <= claimed.job_id
+    WHERE told.claimed AND due_at = told.due_at AND id >= told.job_id AND id <= told.job_id
     ORDER BY id
     LIMIT 1
 ) job ON true
-ORDER BY tenants.ord, fit.pair, fit.run_at, fit.job_id
+ORDER BY tenants.ord, told.pair, told.run_at, told.job_id

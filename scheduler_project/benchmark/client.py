@@ -83,9 +83,13 @@ class Client:
         )
 
     def _schedule(self, new: list[NewJob]) -> range:
-        first = self.next_number
         ids = Job.objects.schedule_many(new)
-        self._dues.extend(due_of(job_id).timestamp() for job_id, _ in ids)
+        return self.expect(due_of(job_id).timestamp() for job_id, _ in ids)
+
+    def expect(self, dues: Iterable[float]) -> range:
+        """The next numbers, for jobs that are promised to run at these times; they are in their payloads."""
+        first = self.next_number
+        self._dues.extend(dues)
         return range(first, self.next_number)
 
     def due(self, number: int) -> float:

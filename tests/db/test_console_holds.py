@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from jobs.models import Hold, OperatorAction
+from jobs.models import Hold, OperatorAction, Tenant
 from tests.db.test_admin_tools import VIEW, operator_with
 from tests.factories import Connection
 
@@ -23,13 +23,13 @@ def boss(connection: Connection) -> Client:
 
 
 def test_who_holds_something_stands_beside_it(boss: Client) -> None:
-    page = boss.post(f"{HOLDS}add/", HELD, follow=True)
+    Tenant.objects.get_or_create(slug="acme")
+    boss.post(f"{HOLDS}add/", HELD, follow=True)
     hold = Hold.objects.get()
     assert (hold.scope, hold.key, hold.reason) == ("tenant", "acme", "unpaid")
     assert hold.by.startswith("operator")
-    assert "There is no tenant acme yet" in page.text
     action = OperatorAction.objects.get()
-    assert (action.verb, action.actor_name) == ("add", hold.by)
+    assert (action.verb, action.actor_name) == ("pause", hold.by)
     assert "A tenant acme held" in boss.get("/admin/jobs/job/").text
 
 
@@ -49,6 +49,13 @@ def test_a_hold_of_nothing_is_refused(boss: Client, wrong: dict[str, str], field
     assert not Hold.objects.exists()
 
 
+def test_a_hold_of_a_tenant_that_is_not_there_is_refused_and_keeps_its_words(boss: Client) -> None:
+    page = boss.post(f"{HOLDS}add/", HELD | {"key": "nobody"}, follow=True)
+    assert "Nothing is held: there is no tenant" in page.text
+    assert "unpaid" in page.text
+    assert not Hold.objects.exists()
+
+
 def lift(client: Client, hold: Hold, **data: Any) -> Any:
     return client.post(f"{HOLDS}{hold.pk}/lift/", data, follow=True)
 
@@ -58,11 +65,11 @@ def test_a_hold_is_lifted_once(boss: Client) -> None:
     assert "Resume A queue mail" in boss.get(f"{HOLDS}{hold.pk}/lift/").text
     assert Hold.objects.get().until is None
     assert "is no longer held" in lift(boss, hold, reason="back").text
-    assert "was not held any more" in lift(boss, hold).text
+    assert "was resumed at" in lift(boss, hold).text
     hold.refresh_from_db()
     assert hold.until is not None
     assert hold.drained_at is not None
-    assert list(OperatorAction.objects.values_list("verb", "reason")) == [("lift", "back")]
+    assert list(OperatorAction.objects.values_list("verb", "reason")) == [("resume", "back")]
 
 
 def test_what_was_held_may_come_back_slowly(boss: Client) -> None:

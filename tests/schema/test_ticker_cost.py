@@ -1,6 +1,6 @@
 """A ticker's pass costs the same beside a thousand definitions and beside many: only what is due is read.
 
-(`python -m tests.bench.expand` measures the time of it beside a million.)
+(`manage.py benchmark cron` measures the time of it beside a million.)
 """
 
 from __future__ import annotations

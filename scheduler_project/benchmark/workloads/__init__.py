@@ -8,6 +8,7 @@ from scheduler_project.benchmark.report import Report
 from scheduler_project.benchmark.stage import Stage
 from scheduler_project.benchmark.workloads import (
     burst,
+    cron,
     dispatchers,
     fairness,
     limits,
@@ -16,6 +17,7 @@ from scheduler_project.benchmark.workloads import (
     precision,
     schedule,
     slow,
+    soak,
     steady,
     wal,
 )
@@ -32,4 +34,6 @@ WORKLOADS: dict[str, Callable[[Stage], Report]] = {
     "fairness": fairness.run,
     "limits": limits.run,
     "slow": slow.run,
+    "soak": soak.run,
+    "cron": cron.run,
 }

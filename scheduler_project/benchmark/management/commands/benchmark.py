@@ -24,9 +24,11 @@ from scheduler_project.children import STOPPING
 
 ALONE = ("schedule", "burst", "steady", "precision", "parked", "wal", "dispatchers", "pinned")
 FAIR = ("fairness", "limits", "slow")
-NAMES = ALONE + FAIR
 GROUPS = {"all": ALONE, "fair": FAIR}
 """Each about a quarter of an hour, or less."""
+LONG = ("cron", "soak")
+"""In none of the groups."""
+NAMES = ALONE + FAIR + LONG
 STOPPED = 130
 
 
