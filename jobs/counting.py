@@ -29,8 +29,7 @@ NAMES_FORESEEN = 50
 
 _KINDS = {7: Kind.ALL, 3: Kind.QUEUE, 5: Kind.TYPE, 6: Kind.TENANT}
 """By grouping(queue, job_type, tenant_id): a bit is set for what a row is not about."""
-_LATE, _RAN, _COUNTS = 1, 2, 3
-"""By grouping(late, ran)."""
+_COUNTED = {"completed": "completed", "failed": "failed", "cancelled": "cancelled", "error": "errors"}
 
 Key = tuple[datetime, Kind, str]
 T = TypeVar("T")
@@ -51,7 +50,7 @@ class _Sum:
 def count_minutes(connection: Connection, start: datetime, end: datetime) -> int:
     """Count [start, end), whole minutes, and keep it. In the caller's transaction. Returns the rows written."""
     sums: dict[Key, _Sum] = defaultdict(_Sum)
-    values = {"start": start, "end": end, "bounds": list(BOUNDS)}
+    values = {"start": start, "end": end, "bounds": [timedelta(seconds=bound) for bound in BOUNDS]}
     for day in _days(connection):
         for row in connection.execute(for_day("count_ended", day), values):
             _add_ended(sums, *row)
@@ -134,25 +133,20 @@ def _add_ended(
     at: datetime,
     grouping: int,
     name: str | None,
-    histogram: int,
-    step: int | None,
-    completed: int,
-    failed: int,
-    cancelled: int,
-    errors: int,
+    state: str,
+    late: int | None,
+    ran: int | None,
+    jobs: int,
     seconds: float | None,
-    count: int,
 ) -> None:
     """One row of count_ended."""
     found = sums[at, _KINDS[grouping], name or ""]
-    if histogram == _COUNTS:
-        found.completed += completed
-        found.failed += failed
-        found.cancelled += cancelled
-        found.errors += errors
-        found.ran_seconds += seconds or 0.0
-    elif step is not None:
-        (found.late if histogram == _LATE else found.ran)[step] += count
+    setattr(found, _COUNTED[state], getattr(found, _COUNTED[state]) + jobs)
+    found.ran_seconds += seconds or 0.0
+    if late is not None:
+        found.late[late] += jobs
+    if ran is not None:
+        found.ran[ran] += jobs
 
 
 def _keep(connection: Connection, sums: Mapping[Key, _Sum], start: datetime, end: datetime) -> None:

@@ -34,43 +34,60 @@ def prioritize_each(
 ) -> Report:
     """As `prioritize`, each job its own."""
     for priority in set(priorities.values()):
-        if isinstance(priority, bool) or not isinstance(priority, int) or priority not in PRIORITIES:
-            raise InvalidJob("priority", f"{priority!r} is not a whole number from -100 to 100")
+        checked_priority(priority)
     return _change(priorities, {}, using, action_id)
 
 
 def move_each(queues: Mapping[UUID, str], *, using: str = "default", action_id: int | None = None) -> Report:
     """As `move`, each job its own."""
     for queue in set(queues.values()):
-        if not isinstance(queue, str) or not 0 < len(queue) <= 100 or "\0" in queue:
-            raise InvalidJob("queue", f"{queue!r} is not a name of 1 to 100 characters")
+        checked_queue(queue)
     return _change({}, queues, using, action_id)
+
+
+def checked_priority(value: Any) -> int:
+    """InvalidJob for what is no priority."""
+    if isinstance(value, bool) or not isinstance(value, int) or value not in PRIORITIES:
+        raise InvalidJob("priority", f"{value!r} is not a whole number from -100 to 100")
+    return value
+
+
+def checked_queue(value: Any) -> str:
+    """InvalidJob for what is no name of a queue."""
+    if not isinstance(value, str) or not 0 < len(value) <= 100 or "\0" in value:
+        raise InvalidJob("queue", f"{value!r} is not a name of 1 to 100 characters")
+    return value
 
 
 def _change(
     priorities: Mapping[UUID, int], queues: Mapping[UUID, str], using: str, action_id: int | None
 ) -> Report:
-    def values(found: dict[str, Any]) -> dict[str, Any]:
-        ids = found["ids"]
-        return {
-            **found,
-            "priorities": [priorities.get(job_id) for job_id in ids],
-            "queues": [queues.get(job_id) for job_id in ids],
-        }
-
-    def timers(cursor: Any, found: dict[str, Any], report: Report) -> set[UUID]:
-        cursor.execute(load("move_timers"), values(found))
-        return _changed(cursor, report)
-
-    def entries(cursor: Any, found: dict[str, Any], report: Report) -> set[UUID]:
-        cursor.execute(load("move_entries"), values(found))
-        return _changed(cursor, report)
-
-    ids = list(priorities or queues)
-    places = [timers, entries, verbs._running, verbs._ended]
-    report = verbs._walk(ids, places, using, {"action_id": action_id})
+    more = {"action_id": action_id, "given": (priorities, queues)}
+    places: list[verbs.Place] = [_timers, _entries, verbs._running, verbs._ended]
+    report = verbs._walk(list(priorities or queues), places, using, more)
     notify.after_commit(using)
     return report
+
+
+def _timers(cursor: Any, found: dict[str, Any], report: Report) -> set[UUID]:
+    cursor.execute(load("move_timers"), _values(found))
+    return _changed(cursor, report)
+
+
+def _entries(cursor: Any, found: dict[str, Any], report: Report) -> set[UUID]:
+    cursor.execute(load("move_entries"), _values(found))
+    return _changed(cursor, report)
+
+
+def _values(found: dict[str, Any]) -> dict[str, Any]:
+    priorities, queues = found["given"]
+    return {
+        "ids": found["ids"],
+        "dues": found["dues"],
+        "action_id": found["action_id"],
+        "priorities": [priorities.get(job_id) for job_id in found["ids"]],
+        "queues": [queues.get(job_id) for job_id in found["ids"]],
+    }
 
 
 def _changed(cursor: Any, report: Report) -> set[UUID]:

@@ -143,7 +143,7 @@ def series(
     count = max(0, -(-(until - first) // size))
     steps = [first + n * size for n in range(count)]
     now = progress()
-    return Series([found.get(at) or Point(at) for at in steps], size, now and now.reached)
+    return Series([found.get(at) or Point(at) for at in steps], size, now.reached if now else None)
 
 
 def totals(

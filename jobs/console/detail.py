@@ -14,6 +14,7 @@ from jobs.console import facts, gates, redact, timeline
 from jobs.ids import due_of
 from jobs.models import Attempt, Job, OperatorAction
 from jobs.operator import COMMANDS, REVEAL
+from jobs.registry import registry
 from jobs.scope import Scope
 from jobs.states import CANCELLABLE, FINAL, RETRYABLE, WAITING, JobState
 
@@ -49,7 +50,12 @@ def find_many(ids: Sequence[UUID], seen: Scope) -> list[Any]:
 def context(request: HttpRequest, job: Any, *, reveal: bool) -> dict[str, Any]:
     """What stays as it is while the page is open: the commands and the payload."""
     result = getattr(getattr(job, "outcome", None), "result", None)
-    render = redact.values if reveal else redact.shape
+    known = registry.get(job.job_type)
+    shown = known.shown if known else ()
+
+    def render(value: Any) -> str:
+        return redact.values(value) if reveal else redact.shape(value, shown)
+
     return {
         "title": job.job_type,
         "job": job,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
@@ -58,7 +58,7 @@ class OperationForm(Arguments):
     )
     typed = forms.CharField(label="To confirm")
 
-    field_order: ClassVar[list[str]] = ["run_at", "priority", "queue", "reason", "rate", "typed"]
+    field_order = ["run_at", "priority", "queue", "reason", "rate", "typed"]
 
     def __init__(self, verb: str, to_type: str | None, data: Any = None) -> None:
         super().__init__(verb, data)
@@ -196,7 +196,7 @@ class OperationAdmin(ReadOnly):
 
     def _page(self, request: HttpRequest, name: str, context: dict[str, Any]) -> TemplateResponse:
         context.setdefault("title", f"{str(context.get('verb')).capitalize()} all that fit")
-        request.current_app = self.admin_site.name  # type: ignore[attr-defined]
+        request.current_app = self.admin_site.name
         whole = {**self.admin_site.each_context(request), "opts": self.opts, "media": self.media, **context}
         return TemplateResponse(request, f"jobs/{name}.html", whole)
 

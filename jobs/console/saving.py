@@ -27,7 +27,7 @@ def save(admin: JobAdmin, request: HttpRequest) -> HttpResponse:
         raise PermissionDenied
     name = storable(request.POST.get("name", "").strip(), 60)
     line = request.POST.get("query", "").strip()
-    shared = "shared" in request.POST and request.user.has_perm("jobs.share_view")  # type: ignore[union-attr]
+    shared = "shared" in request.POST and request.user.has_perm("jobs.share_view")
     problem = _problem(name, line, request)
     if problem:
         admin.message_user(request, f"Not saved: {problem}", messages.ERROR)

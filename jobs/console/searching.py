@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import Q
@@ -47,12 +47,8 @@ class Problem:
 class Search:
     """What the address asks for. `query` is None when it cannot be understood; then `problem` says why."""
 
-    fallback: ClassVar[str] = ""
-    """The line that stands for an empty one."""
-
     def __init__(self, asked: QueryDict, now: datetime, scope: Any, fallback: str = "") -> None:
         self.text = asked.get("q", "").strip() or fallback
-        self.fallback = fallback
         self.unknown = sorted(set(asked) - set(ASKED) - set(NOT_OURS))
         self.problem: Problem | None = None
         self.query: Query | None = None

@@ -49,7 +49,7 @@ def revert(
     """Take back what a chunk of `undone` did, as far as nothing has happened to the jobs since."""
     before = dict(zip(ids, befores, strict=True)) if befores else {}
     untouched = _ours(undone, sorted(ids), before, using)
-    mark = {"using": using, "action_id": operation.action_id}
+    mark: dict[str, Any] = {"using": using, "action_id": operation.action_id}
     actions: dict[str, Do] = {
         "cancel": lambda some: verbs.retry(some, **mark),
         "retry": lambda some: verbs.cancel(_waiting(some, using), **mark),
@@ -65,7 +65,7 @@ def revert(
 
 def _verb(operation: Operation, using: str) -> Do:
     given = operation.arguments
-    mark = {"using": using, "action_id": operation.action_id}
+    mark: dict[str, Any] = {"using": using, "action_id": operation.action_id}
     actions: dict[str, Do] = {
         "retry": lambda some: verbs.retry(some, **mark),
         "cancel": lambda some: verbs.cancel(some, **mark),
@@ -98,7 +98,7 @@ def _before(verb: str, ids: list[UUID], using: str) -> dict[UUID, str]:
     if verb not in _COLUMNS:
         return {}
     column = _COLUMNS[verb]
-    values = {"ids": ids, "dues": dues_of(ids)}
+    values: dict[str, Any] = {"ids": ids, "dues": dues_of(ids)}
     of_timer = "due_at" if verb == "reschedule" else column
     with connections[using].cursor() as cursor:
         cursor.execute(

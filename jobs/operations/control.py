@@ -82,9 +82,9 @@ def _set(
         operation.state, operation.note = state, ""
         if state == OperationState.RUNNING:
             operation.ceiling = max(operation.ceiling, ceiling_of(user))
-            operation.next_at = Now()  # type: ignore[assignment]
+            operation.next_at = Now()
         if state == OperationState.STOPPED:
-            operation.ended_at = Now()  # type: ignore[assignment]
+            operation.ended_at = Now()
         operation.save(using=using)
         operator.record(
             user, verb, {"operation": pk}, reason, using, operation_id=pk, matched=1, changed=1,

@@ -56,7 +56,7 @@ class Preview:
 
 def preview(user: Any, verb: str, line: str, using: str = "default") -> Preview:
     """SearchError when the line cannot be understood, finds every job or none that the verb could change."""
-    now = clock.now(using)
+    now = clock.asked(using)
     query = narrowed(verb, line, now, scope.scope_of(user))
     return Preview(
         query, count(query, using), find(query, size=SAMPLES, using=using).jobs, ceiling_of(user), now

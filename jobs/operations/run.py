@@ -14,7 +14,7 @@ from django.contrib.auth import get_user_model
 from django.db import connections, transaction
 from django.db.models.functions import Now
 
-from jobs import operator, scope
+from jobs import clock, operator, scope
 from jobs.ids import dues_of
 from jobs.models import Backlog, Job, Kind, Operation, OperationChunk, OperationState, Outcome
 from jobs.models.operation import OPEN
@@ -42,7 +42,7 @@ def run_chunk(using: str = "default", operation_id: int | None = None) -> int | 
         operation = (found if operation_id is None else found.filter(pk=operation_id)).first()
         if operation is None:
             return None
-        now = _clock(using)
+        now = clock.asked(using)
         operation.heartbeat_at = now
         operation.started_at = operation.started_at or now
         looked = _step(operation, now, using)
@@ -164,13 +164,13 @@ def _before_cutoff(operation: Operation, ids: Any, using: str) -> tuple[list[Any
 
 def _judge_author(operation: Operation, using: str) -> tuple[str, scope.Scope]:
     """Why it may not go on, and the tenants it may touch: as now, and never more than when it was started."""
-    user = get_user_model()._default_manager.using(using).filter(pk=operation.author_id).first()
+    user: Any = get_user_model()._default_manager.using(using).filter(pk=operation.author_id or 0).first()
     frozen = None if operation.scope is None else frozenset(operation.scope)
     if user is None:
         return "The account of who started it is gone.", frozen
     verb = operation.undoes.verb if operation.undoes else operation.verb
     for permission in (operator.COMMANDS[verb].permission, BULK):
-        if not user.has_perm(permission):  # type: ignore[attr-defined]
+        if not user.has_perm(permission):
             return f"{operation.author_name} has not the permission {permission} any more.", frozen
     seen = scope.scope_of(user)
     return "", seen if frozen is None else frozen if seen is None else frozen & seen
@@ -221,10 +221,3 @@ def _halt(operation: Operation, state: OperationState, note: str, now: datetime 
 
 def _end(operation: Operation, now: datetime) -> None:
     operation.state, operation.ended_at = OperationState.DONE, now
-
-
-def _clock(using: str) -> datetime:
-    with connections[using].cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        moment: datetime = cursor.fetchone()[0]
-        return moment

@@ -11,7 +11,7 @@ from django.db import transaction
 from jobs import clock, operator, scope
 from jobs.errors import InvalidJob, SchedulerError
 from jobs.models import ActionResult, Operation
-from jobs.moving import PRIORITIES
+from jobs.moving import checked_priority, checked_queue
 from jobs.operations.limits import BULK, CHUNK, PROBE, RATE, RATES, ceiling_of
 from jobs.operations.preview import FITTING, narrowed
 from jobs.search.count import count
@@ -37,7 +37,7 @@ def submit(
     target: dict[str, Any] = {"query": line[:1000]}
     for permission in (operator.COMMANDS[verb].permission, BULK):
         operator.require(user, permission, f"{verb} all", target, reason, using)
-    now = clock.now(using)
+    now = clock.asked(using)
     query = narrowed(verb, line, now, scope.scope_of(user))
     given = checked(verb, arguments or {})
     ceiling = ceiling_of(user)
@@ -111,19 +111,7 @@ def _run_at(value: Any) -> str:
     return value.isoformat()
 
 
-def _priority(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value not in PRIORITIES:
-        raise InvalidJob("priority", f"{value!r} is not a whole number from -100 to 100")
-    return value
-
-
-def _queue(value: Any) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= 100 or "\0" in value:
-        raise InvalidJob("queue", f"{value!r} is not a name of 1 to 100 characters")
-    return value
-
-
-_CHECKS = {"run_at": _run_at, "priority": _priority, "queue": _queue}
+_CHECKS = {"run_at": _run_at, "priority": checked_priority, "queue": checked_queue}
 
 
 def _problem(reason: str, rate: int, found: int | None, ceiling: int) -> str:

@@ -259,16 +259,13 @@ def _looked_up(term: Term, scope: Collection[int] | None) -> Term:
     if scope is not None:
         tenants, held = tenants.filter(pk__in=scope), held.filter(tenant_id__in=scope)
     queues = {each.queue for each in registry.types()}
-    found = [
-        name
-        for name, there in (
-            ("key", lambda: held.exists()),
-            ("type", lambda: value in registry.names()),
-            ("tenant", lambda: tenants.exists()),
-            ("queue", lambda: value in queues or Queue.objects.filter(name=value).exists()),
-        )
-        if there()
-    ]
+    there = {
+        "key": held.exists(),
+        "type": value in registry.names(),
+        "tenant": tenants.exists(),
+        "queue": value in queues or Queue.objects.filter(name=value).exists(),
+    }
+    found = [name for name, is_there in there.items() if is_there]
     if found == ["type", "queue"]:
         found = ["type"]  # a type's own queue bears its name
     if len(found) == 1:

@@ -17,8 +17,9 @@ from django.db.models.functions import Coalesce
 from jobs.clock import boottime
 from jobs.ids import ceil_ms, due_of, first_id
 from jobs.models import Job, QueueEntry
+from jobs.search import guard
 from jobs.search.compile import Query
-from jobs.search.guard import PATIENCE, TooSlow, bounded
+from jobs.search.guard import TooSlow, bounded
 from jobs.search.sources import sources
 from jobs.search.window import Window
 
@@ -112,9 +113,9 @@ class Walk:
             window = window.since(self.place[0]) if self.up else window.upto(self.place[0])
         begun = boottime()
         try:
-            return self._look(window, self.limit, PATIENCE)
+            return self._look(window, self.limit, guard.PATIENCE)
         except TooSlow:
-            return self._slices(window, begun + 2 * PATIENCE.total_seconds())
+            return self._slices(window, begun + 2 * guard.PATIENCE.total_seconds())
 
     def _slices(self, window: Window, until: float) -> list[Place]:
         size, found = max((window.end - window.start) / SLICES, _MOMENT), list[Place]()

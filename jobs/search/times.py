@@ -80,9 +80,7 @@ def _read(text: str, now: datetime) -> Window | None:
     if match := _TIME.fullmatch(text):
         date = match[1] or f"{here:%Y-%m-%d}"
         clock = f"{match[2]}:{match[3]}:{match[4] or '00'}"
-        return _moment(
-            datetime.fromisoformat(f"{date}T{clock}").replace(tzinfo=UTC if match[5] else zone)
-        )
+        return _moment(datetime.fromisoformat(f"{date}T{clock}").replace(tzinfo=UTC if match[5] else zone))
     return None
 
 

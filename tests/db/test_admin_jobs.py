@@ -106,7 +106,8 @@ def test_the_place_of_a_mistake_is_marked(admin_client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["payload__api_key", "queue__iregex", "tenant__slug", "o", "p", "all", "_facets", "cron_id", "state"]
+    "name",
+    ["payload__api_key", "queue__iregex", "tenant__slug", "o", "p", "all", "_facets", "cron_id", "state"],
 )
 def test_lookups_in_the_address_are_ignored_and_named(admin_client: Client, name: str) -> None:
     job = schedule()

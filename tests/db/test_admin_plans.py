@@ -91,7 +91,8 @@ def test_no_page_counts_jobs(operator: Client, connection: Connection, url: str)
 
 
 @pytest.mark.parametrize(
-    "asked", ["", "?q=state:failed", "?q=state:scheduled", "?q=tenant:acme", "?q=type:test.noop", "?q=-state:queued"]
+    "asked",
+    ["", "?q=state:failed", "?q=state:scheduled", "?q=tenant:acme", "?q=type:test.noop", "?q=-state:queued"],
 )
 def test_the_list_visits_only_the_days_of_its_window(operator: Client, today: date, asked: str) -> None:
     schedule(tenant="acme")

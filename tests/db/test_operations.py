@@ -10,15 +10,25 @@ from django.contrib.auth.models import Permission, User
 
 from dispatch.operations import Operations
 from jobs import clock, operations, operator
-from jobs.models import Job, Operation, OperationChunk, OperatorAction, Outcome, QueueEntry, TenantMember, Timer
+from jobs.leases import fetch
+from jobs.models import (
+    Job,
+    Operation,
+    OperationChunk,
+    OperatorAction,
+    Outcome,
+    QueueEntry,
+    TenantMember,
+    Timer,
+)
 from jobs.newjob import NewJob
 from jobs.operations import OperationRefused, limits, run
 from jobs.operations.control import visible
+from jobs.results import Completed
 from jobs.search import SearchError
-from jobs.states import JobState
 from tests.db.test_admin_tools import user_with
 from tests.db.verbs import job_so, places
-from tests.factories import Connection, claim, failed, finish, process, schedule
+from tests.factories import Connection, claim, come_due, failed, finish, process, take
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -31,7 +41,10 @@ def boss() -> User:
 
 
 def many(count: int, **options: Any) -> list[Any]:
-    new = [NewJob(**{"job_type": "test.noop", "delay": HOUR + timedelta(seconds=n), **options}) for n in range(count)]
+    new = [
+        NewJob(**{"job_type": "test.noop", "delay": HOUR + timedelta(seconds=n), **options})
+        for n in range(count)
+    ]
     return [job_id for job_id, _ in Job.objects.schedule_many(new)]
 
 
@@ -52,7 +65,12 @@ def states(ids: list[Any]) -> set[str]:
 def test_everything_that_fits_is_cancelled_in_pieces_and_nothing_else(boss: User, here: Connection) -> None:
     mine, others = many(1203, group="spring"), many(3, group="autumn")
     operation = finish_off(operations.submit(boss, "cancel", "group:spring due:today..+2d", "recalled"))
-    assert (operation.state, operation.looked, operation.changed, operation.skipped) == ("done", 1203, 1203, {})
+    assert (operation.state, operation.looked, operation.changed, operation.skipped) == (
+        "done",
+        1203,
+        1203,
+        {},
+    )
     assert (operation.chunks, operation.expected, operation.expected_how) == (3, 1203, "exact")
     assert Outcome.objects.filter(action_id=operation.action_id, state="cancelled").count() == 1203
     assert sorted(job_id for chunk in operation.pieces.all() for job_id in chunk.ids) == sorted(mine)
@@ -227,7 +245,12 @@ def test_it_is_paused_resumed_and_stopped(boss: User, here: Connection) -> None:
     with pytest.raises(OperationRefused, match="is stopped"):
         operations.resume(boss, operation.pk)
     told = list(OperatorAction.objects.filter(operation_id=operation.pk).values_list("verb", "after__state"))
-    assert told == [("stop operation", "stopped"), ("resume operation", "running"), ("pause operation", "paused"), ("cancel all", None)]
+    assert told == [
+        ("stop operation", "stopped"),
+        ("resume operation", "running"),
+        ("pause operation", "paused"),
+        ("cancel all", None),
+    ]
 
 
 def test_a_slow_operation_keeps_to_its_rate(boss: User, here: Connection) -> None:
@@ -236,15 +259,19 @@ def test_a_slow_operation_keeps_to_its_rate(boss: User, here: Connection) -> Non
     assert operations.run_chunk() == 10
     assert operations.run_chunk() is None
     operation.refresh_from_db()
+    assert operation.heartbeat_at
     assert operation.next_at - operation.heartbeat_at == timedelta(seconds=1)
 
 
-def test_retries_slow_down_while_the_queues_are_behind(boss: User, here: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retries_slow_down_while_the_queues_are_behind(
+    boss: User, here: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job_so("failed", here, group="g")
     monkeypatch.setattr(run, "_is_behind", lambda now, using: True)
     operation = operations.submit(boss, "retry", "group:g", "why", rate=10)
     operations.run_chunk()
     operation.refresh_from_db()
+    assert operation.heartbeat_at
     assert operation.next_at - operation.heartbeat_at == timedelta(seconds=0.4)
 
 
@@ -254,9 +281,15 @@ def small_probe(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _failed_jobs(here: Connection, count: int) -> None:
-    ids, worker = many(count, group="g", delay=timedelta()), process(here)
-    for job_id in ids:
-        finish(here, claim(here, Job.objects.get(pk=job_id), worker), failed(final=True))
+    many(count, group="g", delay=timedelta())
+    _run_all(here, lambda job_id: failed(final=True))
+
+
+def _run_all(here: Connection, result: Any) -> None:
+    come_due(here)
+    claims, _ = fetch(here, take(here, "test.noop", process(here)))
+    for each in claims:
+        finish(here, each, result(each.held.job_id))
 
 
 @pytest.mark.usefixtures("small_probe")
@@ -265,9 +298,7 @@ def test_a_probe_that_fails_again_pauses_it(boss: User, here: Connection) -> Non
     operation = operations.submit(boss, "retry", "group:g", "mended?")
     operation = finish_off(operation, steps=2)
     assert (operation.state, operation.changed) == ("probing", 4)
-    worker = process(here)
-    for entry in QueueEntry.objects.all():
-        finish(here, claim(here, Job.objects.get(pk=entry.job_id), worker), failed(final=entry.pk.int % 2 == 0))
+    _run_all(here, lambda job_id: failed(final=job_id.int % 2 == 0))
     operation = finish_off(operation)
     assert (operation.state, operation.changed) == ("paused", 4)
     assert operation.note == "Of the first 4 jobs 4 failed again."
@@ -278,13 +309,9 @@ def test_a_probe_that_fails_again_pauses_it(boss: User, here: Connection) -> Non
 
 @pytest.mark.usefixtures("small_probe")
 def test_a_probe_that_succeeds_lets_the_rest_go(boss: User, here: Connection) -> None:
-    from jobs.results import Completed
-
     _failed_jobs(here, 8)
     operation = finish_off(operations.submit(boss, "retry", "group:g", "mended"), steps=1)
-    worker = process(here)
-    for entry in QueueEntry.objects.all():
-        finish(here, claim(here, Job.objects.get(pk=entry.job_id), worker), Completed())
+    _run_all(here, lambda job_id: Completed())
     operation = finish_off(operation)
     assert (operation.state, operation.changed) == ("done", 8)
 
@@ -332,7 +359,9 @@ def test_an_operation_stays_within_the_tenants_its_author_sees_now(here: Connect
 
 
 @pytest.mark.parametrize("act", ["pause", "resume", "stop", "undo"])
-def test_without_the_permission_nothing_can_be_done_to_it_and_that_is_recorded(boss: User, here: Connection, act: str) -> None:
+def test_without_the_permission_nothing_can_be_done_to_it_and_that_is_recorded(
+    boss: User, here: Connection, act: str
+) -> None:
     many(1, group="g")
     operation = operations.submit(boss, "cancel", "group:g due:today..+2d", "why")
     with pytest.raises(operator.Denied, match=r"jobs\.cancel_job"):

@@ -50,7 +50,7 @@ class Command(BaseCommand):
     def _join(self, name: str, role: str | None, tenants: tuple[str, ...] | None, using: str) -> None:
         model = get_user_model()
         try:
-            user: Any = model._default_manager.db_manager(using).get_by_natural_key(name)  # type: ignore[attr-defined]
+            user: Any = model._default_manager.db_manager(using).get_by_natural_key(name)
         except model.DoesNotExist:
             raise CommandError(f"there is no user {name!r}") from None
         if role:
