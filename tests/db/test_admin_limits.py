@@ -72,7 +72,7 @@ def test_a_tenant_without_jobs_is_deleted_and_recorded(admin_client: Client, ten
     tenants.tenant_ids(["acme"])
     admin_client.post(f"{TENANTS}{tenant.pk}/delete/", {"post": "yes"}, follow=True)
     assert "acme" not in admin_client.get(TENANTS).text
-    assert OperatorAction.objects.get(verb="delete").target["before"]["slug"] == "acme"
+    assert OperatorAction.objects.get(verb="delete").before["slug"] == "acme"
 
 
 def test_the_name_that_jobs_refer_to_stays(admin_client: Client, tenant: Tenant) -> None:
