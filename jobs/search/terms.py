@@ -68,15 +68,20 @@ class Term:
     negated: bool = False
 
     def __str__(self) -> str:
+        if not self.name:
+            return quoted(self.values[0], alone=True)
         values = ",".join(quoted(value) for value in self.values)
-        return f"{'-' if self.negated else ''}{self.name}:{values}" if self.name else values
+        return f"{'-' if self.negated else ''}{self.name}:{values}"
 
 
-def quoted(value: str) -> str:
-    """The value as it is written in a line."""
-    plain = value and not any(character.isspace() or character in '",:' for character in value)
-    plain = plain or (":" in value and not any(c.isspace() or c in '",' for c in value))
-    if plain and not value.startswith("-"):
+def quoted(value: str, *, alone: bool = False) -> str:
+    """The value as it is written in a line, behind a name or alone."""
+    special = '",:' if alone else '",'
+    if (
+        value
+        and not any(character.isspace() or character in special for character in value)
+        and value[0] != "-"
+    ):
         return value
     doubled = value.replace('"', '""')
     return f'"{doubled}"'
