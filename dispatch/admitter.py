@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 SWEEP = 10.0
 """Seconds between two looks at all keys, or so many times as one takes:"""
 SWEEP_SHARE = 20
+PASS_SHARE = 2
+"""Passes follow each other no faster than twice the time that they take."""
 BACK = timedelta(seconds=2)
 """How far each look reaches back behind the one before: what was committed late is seen before the next sweep."""
 
@@ -39,13 +41,14 @@ class Admitter:
         self._swept, self._sweeping = -SWEEP, 0.0
 
     def run_once(self, connection: Connection, now: datetime) -> int:
+        begun = boottime()
         keys, coming = self._due(connection, now)
         if boottime() - self._swept >= max(SWEEP, SWEEP_SHARE * self._sweeping):
             keys |= self._sweep(connection, now)
         admitted = admit(connection, keys, self.using) if keys else 0
         self._since = now
         wait = self._period if coming is None else (coming - now).total_seconds()
-        self.period = min(self._period, max(0.001, wait))
+        self.period = min(self._period, max(0.001, wait, PASS_SHARE * (boottime() - begun)))
         if admitted:
             logger.debug("admitted", extra={"jobs": admitted, "keys": len(keys)})
         return 0

@@ -27,6 +27,7 @@ class Noise:
         self._last: dict[int, float] = {}
         """The two tenants that were served last, and when: of any tenant these tell whether another one was."""
         self._held: Counter[int] = Counter()
+        self._total = 0
         self._counted = False
         self._now = 0.0
 
@@ -45,14 +46,16 @@ class Noise:
         return room if 2 * room > most - base else 0  # what waits is filled up when half of it is gone
 
     def served(self, claim: Claim) -> bool:
-        """Note one that was claimed; True when its tenant had its share already: it is to run after the others'."""
+        """Note one that was claimed; True when its tenant has its share already and most of all that is held: it is to
+        run after the others'. Among many of a kind everybody's come in the order of their claims."""
         tenant_id = claim.tenant_id
         if tenant_id not in self._last and len(self._last) == 2:
             del self._last[min(self._last, key=self._last.__getitem__)]
         self._last[tenant_id] = self._now
         held = self._of(tenant_id)
         self._held[tenant_id] = held + 1
-        return held >= self._base(conf().noisy_share)
+        self._total += 1
+        return held >= self._base(conf().noisy_share) and 2 * held > self._total
 
     def _others(self, tenant_id: int) -> bool:
         return any(other != tenant_id and self._now - at < RECENT for other, at in self._last.items())
@@ -63,5 +66,6 @@ class Noise:
     def _of(self, tenant_id: int) -> int:
         if not self._counted:
             self._held = Counter(holding.claim.tenant_id for holding in self.holdings.all())
+            self._total = self._held.total()
             self._counted = True
         return self._held[tenant_id]

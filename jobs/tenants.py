@@ -57,6 +57,11 @@ def delete(slug: str, using: str = "default") -> None:
             raise UnknownTenant(f"there is no tenant {slug!r}")
         require_unused(slug, row[0], using)
         cursor.execute("DELETE FROM jobs_tenantqueuelimit WHERE tenant_id = %s", row)
+        cursor.execute(
+            "UPDATE jobs_hold SET until = greatest(since, clock_timestamp()), drained_at = clock_timestamp() "
+            "WHERE scope = 'tenant' AND key = %s AND drained_at IS NULL",
+            [slug],
+        )
         cursor.execute("DELETE FROM jobs_ratebucket WHERE scope = 'tenant' AND key = %s", [str(row[0])])
         cursor.execute(
             "UPDATE jobs_tenant SET retired_at = clock_timestamp(), weight = 1, max_running = %s, rate = NULL, "

@@ -60,6 +60,7 @@ class Room(NamedTuple):
     draining: bool
     """Everything or the queue was held and comes back at a given rate."""
     oldest: int
+    """The oldest claim that was counted; 0: none was."""
     wait: float | None
     """Without room, the seconds until it is worth another try; None: until a job ends."""
     noisy_share: float | None
@@ -108,22 +109,19 @@ class Claimer:
         if free > 0:
             self.passed.untie()
         for _ in range(ROUNDS):
-            if self._closed:
+            if self._queue_full or self._closed:
                 break
             if self.looks.due(busy=len(self.ring) > 0):
                 self.looks.look(connection)
                 looked = True
             self._bring_back(connection)
-            if shares := self.ring.choose(size):
-                if noise is not None and not (shares := self._hush(shares, noise)):
-                    hushed = True
-                    continue
-                if claims := self._take(connection, shares, size, max(0, free)):
+            if chosen := self.ring.choose(size):
+                shares = self._hush(chosen, noise)
+                hushed |= not shares
+                if shares and (claims := self._take(connection, shares, size, max(0, free))):
                     if self.line.coming:
                         self.line.took(claims)
                     return claims
-                if self._queue_full:
-                    break
             elif looked or hushed:
                 break
             else:
@@ -154,8 +152,10 @@ class Claimer:
     def _closed(self) -> bool:
         return time.monotonic() < self._closed_until
 
-    def _hush(self, shares: list[Share], noise: Noise) -> list[Share]:
+    def _hush(self, shares: list[Share], noise: Noise | None) -> list[Share]:
         """Without those that hold their share of our threads, and no more of the others than their share allows."""
+        if noise is None:
+            return shares
         kept, rivals = [], len(self.ring) > 1
         for share in shares:
             room = None
@@ -232,17 +232,19 @@ class Claimer:
     def _send(
         self, connection: Connection, day: date | None, values: dict[str, Any], limited: list[int]
     ) -> list[tuple[Any, ...]]:
-        statement = for_day("claim", day)
         queue = self._counts.queue is not None or self._draining
-        locks = limited or queue
+        locks = bool(limited) or queue
+        statement = for_day("claim", day, not locks)
         with (
             connection.pipeline() if locks else nullcontext(),
             connection.transaction() if locks else nullcontext(),
         ):
             if queue:  # before its tenants
-                connection.execute(load("lock_queue"), values)
+                connection.execute(load("lock_queue"), values, prepare=True)
             if limited:
-                connection.execute(load("lock_tenants"), {**values, "limited": arrays.int8s(limited)})
+                connection.execute(
+                    load("lock_tenants"), {**values, "limited": arrays.int8s(limited)}, prepare=True
+                )
             cursor = connection.execute(statement, values, binary=True, prepare=True)
         return cursor.fetchall()
 
@@ -315,7 +317,7 @@ class Claimer:
         elif self._counts.queue is None:
             self._counts.queue, known = Count(self.looks.number), False
         else:
-            self._counts.queue.told(0 if room.size == 0 else room.oldest, self.looks.proven)
+            self._counts.queue.told(room.oldest, self.looks.proven)
         if room.size == 0 and room.wait:
             self._closed_until = time.monotonic() + max(FREE_SECONDS, min(room.wait, LONGEST_WAIT))
         elif room.size == 0 and known:  # else it was not locked yet: once more
@@ -340,8 +342,7 @@ class Claimer:
             self._counts.of.pop(tenant_id, None)
         else:
             count = self._counts.of.setdefault(tenant_id, Count(self.looks.number))
-            if held:
-                count.told(oldest, self.looks.proven)
+            count.told(oldest, self.looks.proven)
         if limited and not held and wait != NEVER:
             if tenant_id in asked:
                 self.passed.locked(tenant_id)

@@ -12,7 +12,6 @@
 -- for a free thread only, and not before its time; others up to `ahead` before it, and their worker holds them back. What was picked and not taken is told too: the mark must not pass it.
 -- Which were taken is asked by IN, a hashed list whatever the statistics say: joined, they were once compared each with
 -- each (20 us a job).
--- What was started is taken from the buckets of those with a rate, by one write for each of them.
 -- Committed asynchronously: a crash of the server may lose a claim, and the job is claimed again.
 WITH number AS MATERIALIZED (
     SELECT nextval('jobs_claim_no') AS no, set_config('synchronous_commit', 'off', true)
@@ -70,29 +69,8 @@ claimed AS (
 ),
 told AS MATERIALIZED (
     SELECT *, job_id IN (SELECT job_id FROM claimed) AS claimed FROM fit
-),
-taken AS (
-    SELECT ord, count(*) FROM told
-    WHERE claimed AND (
-        EXISTS (SELECT FROM tenants WHERE tokens IS NOT NULL) OR EXISTS (SELECT FROM room WHERE tokens IS NOT NULL)
-        OR EXISTS (SELECT FROM drains)
-    )
-    GROUP BY ord
-),
-spent AS (
-    INSERT INTO jobs_ratebucket AS bucket (scope, key, tokens, refilled_at)
-    SELECT owner.scope, owner.key, greatest(0, owner.tokens - owner.count), moment.read_at
-    FROM (
-        SELECT 'tenant' AS scope, tenants.tenant_id::text AS key, tenants.tokens, taken.count
-        FROM tenants JOIN taken USING (ord)
-        UNION ALL
-        SELECT 'queue', %(queue)s, room.tokens, (SELECT sum(count) FROM taken) FROM room
-        UNION ALL
-        SELECT 'hold', drains.id::text, drains.tokens, (SELECT sum(count) FROM taken) FROM drains
-    ) owner, moment
-    WHERE owner.tokens IS NOT NULL AND owner.count > 0
-    ON CONFLICT (scope, key) DO UPDATE SET tokens = excluded.tokens, refilled_at = excluded.refilled_at
 )
+{spent}
 SELECT tenants.tenant_id, tenants.allowed, tenants.held, tenants.limited, tenants.weight,
     coalesce(tenants.oldest, (SELECT no FROM number)), tenants.slug, tenants.wait,
     nullif(tenants.noisy_exempt, false), room.told,

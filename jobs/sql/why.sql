@@ -23,5 +23,13 @@ SELECT now(), line.ahead,
         SELECT FROM jobs_process
         WHERE ended_at IS NULL AND lease_expires_at > clock_timestamp() AND %(job_type)s = ANY(types)
             AND (queues = '{}' OR %(queue)s = ANY(queues))
-    )
+    ),
+    coalesce((
+        SELECT json_agg(json_build_array(scope, key, reason, by, since, until) ORDER BY id) FROM jobs_hold
+        WHERE drained_at IS NULL AND since <= now() AND (until IS NULL OR until > now())
+            AND (
+                scope = 'all' OR scope = 'queue' AND key = %(queue)s OR scope = 'type' AND key = %(job_type)s
+                OR scope = 'tenant' AND key = tenants.slug OR scope = 'group' AND key = %(group)s
+            )
+    ), '[]')
 FROM tenants CROSS JOIN room CROSS JOIN line

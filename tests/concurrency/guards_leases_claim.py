@@ -116,22 +116,25 @@ MUTANTS: Mutants = {
         _without('load("lock_queue")', LOCKS),
         _without('load("lock_queue")', LOCKS, WAITS),
         _without(
-            'for_day("claim", day)',
-            "WHEN rule.limited AND NOT lock.held OR EXISTS (SELECT FROM drains WHERE NOT held) THEN 0",
+            'for_day("claim", day, not locks)',
+            "WHEN limited.so AND NOT lock.held OR drain.unlocked THEN 0",
         ),
     ],
     a_tenant_that_another_has_locked_gives_nothing: [
         _without('load("lock_tenants")', LOCKS),
         _without('load("lock_tenants")', LOCKS, WAITS),
-        _without('for_day("claim", day)', "WHEN NOT lock.held THEN 0"),
+        _without('for_day("claim", day, not locks)', "WHEN NOT rule.held THEN 0"),
     ],
     what_another_is_claiming_is_not_waited_for: [
-        _without('for_day("claim", day)', "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
-        _without('for_day("claim", day)', "FOR UPDATE SKIP LOCKED"),
+        _without('for_day("claim", day, not locks)', "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
+        _without('for_day("claim", day, not locks)', "FOR UPDATE SKIP LOCKED"),
     ],
     a_count_is_not_begun_at_a_claim_that_had_no_lock: [
-        (Claimer._learn, "if held:", "if True:"),
-        (Claimer._learn_queue, "0 if room.size == 0 else room.oldest", "room.oldest"),
+        _without(
+            'for_day("claim", day, not locks)',
+            "CASE WHEN counted.so THEN running.oldest ELSE 0 END AS oldest",
+            "running.oldest AS oldest",
+        ),
     ],
     locks.test_who_does_not_get_the_queue_locks_no_tenant: [
         (Claimer._take, '"queue_limited": self._counts.queue is not None', '"queue_limited": False'),

@@ -59,7 +59,9 @@ def test_who_finds_another_at_a_drain_passes_on(connection: Connection) -> None:
         assert waited.result(30) == (0, set())
 
 
-def test_nothing_is_left_behind_when_holds_come_and_go_beside_callers_and_holders(connection: Connection) -> None:
+def test_nothing_is_left_behind_when_holds_come_and_go_beside_callers_and_holders(
+    connection: Connection,
+) -> None:
     rounds, feeding = 12, threading.Barrier(2)
     done = threading.Event()
 

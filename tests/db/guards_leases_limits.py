@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from jobs.leases import settle
-from jobs.leases.claim import FREE_SECONDS, Claimer
-from jobs.leases.passed import Passed
+from jobs.leases.claim import Claimer
+from jobs.leases.passed import FREE_SECONDS, Passed
 from jobs.models import Queue, Tenant
 from jobs.results import Claim, Completed, Settlement
 from tests.db import test_claim_fairness as fairness
@@ -196,7 +196,7 @@ IN_LIMITED = "if share.tenant_id in self.ring.limited"
 
 MUTANTS: Mutants = {
     a_full_queue_is_asked_once: [
-        (Claimer.claim, "if self._queue_full:", "if False:"),
+        (Claimer.claim, "if self._queue_full or self._closed:", "if self._closed:"),
         (Claimer._learn_queue, "elif room.size == 0 and known:", "elif False:"),
         (Claimer._learn_queue, "self._queue_full = True", "pass"),
         (

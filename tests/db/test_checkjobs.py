@@ -125,7 +125,9 @@ def test_more_of_a_concurrency_key_than_its_type_allows_are_named(connection: Co
     first, second = keyed(), keyed()
     assert check().clean
     connection.execute("UPDATE jobs_queueentry SET parked = NULL")
-    assert is_named(max(first, second, key=lambda job: job.id), "runs or may run with 1 others of its concurrency key 'k'")
+    assert is_named(
+        max(first, second, key=lambda job: job.id), "runs or may run with 1 others of its concurrency key 'k'"
+    )
 
 
 def test_a_job_that_waits_for_a_key_with_room_is_named(connection: Connection) -> None:

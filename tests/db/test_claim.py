@@ -19,8 +19,9 @@ DAY = timedelta(days=1)
 
 def ready(*jobs: Job, ago: float = 60.0) -> None:
     """These jobs became due one after another, a second each."""
+    first = min(job.created_at for job in jobs) - timedelta(seconds=ago)
     for number, job in enumerate(jobs):
-        moment = job.created_at - timedelta(seconds=ago - number)
+        moment = first + timedelta(seconds=number)
         QueueEntry.objects.filter(job_id=job.id).update(run_at=moment)
 
 
@@ -73,7 +74,8 @@ def test_later_claims_have_higher_numbers(here: Connection) -> None:
 
 
 def test_a_claim_brings_what_was_asked_for_where_the_job_is_due_today(here: Connection) -> None:
-    today, yesterday = schedule("test.echo", {"a": "ä"}, queue="q"), schedule(queue="q", delay=-DAY)
+    today = schedule("test.echo", {"a": "ä"}, queue="q")
+    yesterday = schedule(queue="q", due_at=today.due_at - DAY)
     ready(today, yesterday)
     with on_the_day_of(today.due_at):
         claims = claimer(here, "q").claim(here, 9, 9)

@@ -88,7 +88,7 @@ def test_others_are_not_held_with_it(here: Connection) -> None:
     tenant = backlog(here, {"a": 3, "b": 3})
     hold("tenant")
     hold("queue", "another")
-    hold("type", "test.noop")  # those are parked, by their own verb
+    hold("type", "another")
     mine = claimer(here)
     assert by_tenant([each for _ in range(3) for each in mine.claim(here, 9, 9)]) == {tenant["b"]: 3}
 

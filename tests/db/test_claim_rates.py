@@ -93,7 +93,9 @@ def test_a_claimer_knows_when_the_next_one_may_start(here: Connection, kind: str
 
 
 @pytest.mark.parametrize("kind", ["tenant", "queue"])
-@pytest.mark.parametrize("values", [{"rate": None, "burst": None}, {"rate": 100, "burst": 100, "rate_per": "second"}])
+@pytest.mark.parametrize(
+    "values", [{"rate": None, "burst": None}, {"rate": 100, "burst": 100, "rate_per": "second"}]
+)
 def test_a_rate_that_was_raised_is_noticed_within_the_longest_wait(
     here: Connection, kind: str, values: dict[str, Any]
 ) -> None:

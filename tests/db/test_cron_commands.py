@@ -148,7 +148,7 @@ def test_a_backfill_can_run_one_after_another(here: Connection) -> None:
     ],
 )
 def test_a_backfill_that_cannot_be_is_refused(here: Connection, field: str, options: dict[str, Any]) -> None:
-    definition, now = define(), clock.now()
+    definition, now, options = define(), clock.now(), dict(options)
     start, end = now + options.pop("start", -HOUR), now + options.pop("end", timedelta())
     with pytest.raises(CronError) as refusal:
         definition.backfill(start, end, **options)

@@ -14,6 +14,7 @@ from dispatch.janitor import Janitor
 from jobs import clock, tenants
 from jobs.clock import boottime
 from jobs.errors import InvalidJob, TenantInUse, UnknownTenant
+from jobs.holds import hold, standing
 from jobs.models import CronDefinition, Job, QueueEntry, Tenant, TenantQueueLimit
 from jobs.tenants import RECHECK, tenant_ids
 from tests.factories import own_connection, schedule
@@ -75,7 +76,9 @@ def test_a_tenant_without_jobs_is_deleted_with_its_limits_and_comes_again_with_t
     tenant_ids(["acme"])
     Tenant.objects.update(max_running=3, weight=5)
     TenantQueueLimit.objects.create(tenant=Tenant.objects.get(), queue="q", max_running=1)
+    hold("tenant", "acme")
     tenants.delete("acme")
+    assert not standing().exists()
     assert not TenantQueueLimit.objects.exists()
     with pytest.raises(UnknownTenant, match="there is no tenant 'acme'"):
         tenants.delete("acme")

@@ -55,11 +55,10 @@ def test_every_state_has_its_reason(here: Connection, situation: str) -> None:
 
 def test_who_is_at_its_limit_is_told_where_it_stands_in_line(here: Connection) -> None:
     worker = process(here)
-    for _ in range(4):
-        due(here)
+    job = [schedule(tenant="acme") for _ in range(5)][-1]
+    come_due(here)
     Tenant.objects.update(max_running=2)
     assert len(Claimer("test.noop", worker, registry.names()).claim(here, 9, 9)) == 2
-    job = due(here)
     found = why(job.pk)
     assert found.headline.text == "tenant acme is at its limit: 2 of 2, 3rd in line"
     assert [reason.code for reason in found.reasons] == ["tenant_limit", "in_line"]
@@ -77,8 +76,8 @@ def test_every_limit_that_is_reached_is_told(here: Connection) -> None:
 
 def test_a_rate_says_when_the_next_may_start(here: Connection) -> None:
     worker = process(here)
-    due(here)
-    job = due(here)
+    _, job = schedule(tenant="acme"), schedule(tenant="acme")
+    come_due(here)
     Tenant.objects.update(rate=30, rate_per="minute", burst=1)
     assert len(Claimer("test.noop", worker, registry.names()).claim(here, 9, 9)) == 1
     reason = why(job.pk).headline
@@ -160,7 +159,7 @@ def test_whose_worker_is_gone_waits_for_the_rescuer(here: Connection) -> None:
 
 def test_a_drain_that_is_not_at_this_one_yet_is_told(here: Connection) -> None:
     process(here)
-    jobs = [due(here) for _ in range(3)]
+    jobs = [due(here)]
     now = server_time(here)
     Hold.objects.create(scope="queue", key="test.noop", since=now - HOUR, until=now - HOUR / 2, drain=1)
     RateBucket.objects.create(scope="hold", key=str(Hold.objects.get().pk), tokens=0, refilled_at=now + HOUR)

@@ -38,7 +38,9 @@ def most_at_once(events: list[Event], key_of: dict[UUID, str]) -> dict[str, int]
 
 def jobs_of(keys: str, each: int, ledger: Ledger, job_type: str = "test.ledger") -> dict[UUID, str]:
     payload = {"ledger": str(ledger), "seconds": 0.02}
-    new = [NewJob(job_type=job_type, payload=payload, concurrency_key=key) for key in keys for _ in range(each)]
+    new = [
+        NewJob(job_type=job_type, payload=payload, concurrency_key=key) for key in keys for _ in range(each)
+    ]
     return {
         job_id: job.concurrency_key or ""
         for (job_id, _), job in zip(Job.objects.schedule_many(new), new, strict=True)
@@ -69,6 +71,20 @@ def test_workers_tell_how_many_their_types_allow(commands: Commands, ledger: Led
     key_of = jobs_of("a", 12, ledger, "test.three")
     wait_until(lambda: len(ledger.ids("end")) == 12)
     assert most_at_once(ledger.events, key_of) == {"a": 3}
+    assert_sound()
+
+
+def test_an_atomic_body_and_one_that_took_its_process_along_let_the_next_of_their_key_in(
+    commands: Commands, ledger: Ledger
+) -> None:
+    """Without a dispatcher: whoever ends a job sees to it."""
+    commands.worker(threads=2)
+    payload = {"ledger": str(ledger)}
+    jobs = [schedule("test.atomic", {"slug": str(n)}, concurrency_key="a") for n in range(3)]
+    jobs += [schedule("test.exit", payload, concurrency_key="b", max_attempts=1)]
+    jobs += [schedule("test.ledger", payload, concurrency_key="b")]
+    wait_until(lambda: not QueueEntry.objects.exists())
+    assert [str(job.state) for job in jobs] == ["completed"] * 3 + ["failed", "completed"]
     assert_sound()
 
 

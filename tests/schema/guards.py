@@ -7,7 +7,6 @@ from typing import Any
 
 import psycopg
 
-from tests.db.guards_leases_free import limits_count_from_the_oldest_lease
 from tests.db.guards_leases_limits import a_count_moves_on_with_each_claim
 from tests.schema import (
     guards_claim,
@@ -17,6 +16,7 @@ from tests.schema import (
     guards_loops,
     guards_operations,
     guards_queue,
+    guards_rules,
     guards_settle,
     guards_verbs,
 )
@@ -44,6 +44,7 @@ LIVE = """ANY(
 HELD = '            AND (job_type = ANY(%(types)s::text[]) OR "group" = ANY(%(groups)s::text[]))\n'
 
 GUARDS: dict[str, list[tuple[str, Check]]] = {
+    **guards_rules.RULES,
     "claim": [
         (
             "                AND job_type <> ALL(ARRAY(SELECT key FROM held_kinds WHERE scope = 'type'))\n",
@@ -72,22 +73,10 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("(run_at, job_id) > (pair.run_at, pair.job_id) AND ", guards_claim.a_claim_begins_at_its_mark),
         ("job_type = ANY(%(types)s::text[]) AND ", guards_claim.an_unknown_type_is_not_claimed),
         (" AND (crashes >= 2) = %(suspects)s", guards_claim.a_suspect_is_not_claimed_among_others),
-        (" AND lease_expires_at > clock_timestamp()", guards_claim.a_dead_process_claims_nothing),
-        (" WHERE id = %(process_id)s AND", guards_claim.a_dead_process_claims_nothing),
-        ("WHEN NOT lock.held THEN 0", guards_claim.a_tenant_that_was_not_locked_gives_nothing),
-        ("WHEN NOT lock.held THEN 0", guards_claim.a_queue_that_was_not_locked_gives_nothing),
-        ("tenant.max_running - running.count", guards_claim.a_tenants_limit_counts_what_runs),
-        ("queue.max_running - running.count", guards_claim.a_queues_limit_counts_what_runs),
         ("claim_no = (SELECT no FROM number),", guards_claim.what_is_claimed_counts_in_the_next_claim),
-        (" AND entry.lease_token IS NOT NULL", guards_claim.what_waits_again_counts_against_no_limit),
-        (" AND entry.process_id IS NOT NULL", guards_claim.what_waits_again_counts_against_no_limit),
-        (" AND entry.tenant_id = share.tenant_id", guards_claim.what_others_run_counts_against_no_limit),
-        (" AND entry.queue = %(queue)s", guards_claim.what_others_run_counts_against_no_limit),
         ("LIMIT (SELECT greatest(0, size) FROM room)", guards_claim.a_queues_limit_counts_what_runs),
-        (" AND entry.claim_no >= share.oldest", limits_count_from_the_oldest_lease),
-        (" AND entry.claim_no >= %(queue_oldest)s", limits_count_from_the_oldest_lease),
         ("coalesce(tenants.oldest, ", a_count_moves_on_with_each_claim),
-        ("coalesce(room.oldest, ", a_count_moves_on_with_each_claim),
+        ("coalesce(oldest, ", a_count_moves_on_with_each_claim),
         (" OR row_number() OVER", guards_claim.what_may_wait_takes_no_thread_from_what_may_not),
         ("PARTITION BY at_once ", guards_claim.what_may_wait_takes_no_thread_from_what_may_not),
         ("<= %(free)s", guards_claim.a_last_attempt_is_never_claimed_ahead),
@@ -96,12 +85,12 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("crashes > 0 OR ", guards_claim.who_was_in_a_crash_is_never_claimed_ahead),
         ("tenants.limited OR ", guards_claim.a_slot_of_a_tenant_is_not_held_by_what_waits_for_a_thread),
         (
-            " OR (SELECT limited FROM room)",
+            " OR (SELECT limited OR draining FROM room)",
             guards_claim.a_slot_of_a_queue_is_not_held_by_what_waits_for_a_thread,
         ),
         ("LIMIT tenants.allowed", guards_claim.a_share_is_a_share),
         ("        LIMIT tenants.allowed\n    ) entry", guards_claim.a_share_is_one_of_all_priorities),
-        ("[tenants.first:tenants.last]", guards_claim.each_tenant_is_probed_for_its_own_pairs),
+        ("[slice.first:slice.last]", guards_claim.each_tenant_is_probed_for_its_own_pairs),
         (" AND id >= claimed.job_id", guards_claim.each_job_brings_its_own_payload),
         (" AND id <= claimed.job_id", guards_claim.what_has_no_row_brings_no_payload),
     ],
@@ -118,11 +107,6 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         (" AND id >= claimed.id", guards_claim.each_job_brings_its_own_payload),
         (" AND id <= claimed.id", guards_claim.what_has_no_row_brings_no_payload),
     ],
-    "lock_tenants": [
-        ("id = ANY(%(limited)s::bigint[]) AND ", guards_claim.a_claim_locks_the_limited_alone),
-        (" AND max_running IS NOT NULL", guards_claim.a_claim_locks_the_limited_alone),
-    ],
-    "lock_queue": [("name = %(queue)s AND ", guards_claim.a_claim_locks_its_own_queue_alone)],
     "hop": [
         ("lease_token IS NULL AND ", guards_looks.what_runs_is_not_hopped_to),
         (" AND parked IS NULL", guards_looks.what_is_parked_is_not_hopped_to),
@@ -148,13 +132,6 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
             "(run_at, job_id) > (pair.run_at, pair.job_id) AND ",
             guards_looks.what_lies_before_the_floor_is_not_swept,
         ),
-    ],
-    "free": [
-        ("tenant.max_running > (", guards_looks.who_is_full_is_not_free),
-        (" AND entry.lease_token IS NOT NULL", guards_looks.who_has_a_slot_is_free),
-        ("entry.tenant_id = tied.id AND ", guards_looks.who_has_a_slot_is_free),
-        ("tenant.max_running IS NULL OR ", guards_looks.who_has_no_limit_is_free),
-        (" AND entry.claim_no >= tied.oldest", guards_looks.who_is_free_is_counted_from_the_mark),
     ],
     "suspects": [(text, guards_looks.only_a_suspect_that_may_run_is_one) for text in SUSPECT],
     "complete": [
@@ -396,18 +373,18 @@ REPLACED = {
     "run_at = greatest(run_at, clock_timestamp())": "run_at = run_at",
     "key.hash": "key.hash + 1",
     LIVE: "ANY(ARRAY['test.noop'])",
+    **guards_rules.REPLACED_RULES,
+    "tenant.max_running - running.count": "tenant.max_running",
+    "queue.max_running - running.count": "queue.max_running",
     "due_at, clock_timestamp()": "clock_timestamp()",
     "gone.due_at, clock_timestamp()": "clock_timestamp()",
     "run_at <= now() OR NOT (": "true OR NOT (",
-    "tenant.max_running - running.count": "tenant.max_running",
-    "queue.max_running - running.count": "queue.max_running",
     "coalesce(tenants.oldest, ": "coalesce(NULL, ",
-    "coalesce(room.oldest, ": "coalesce(NULL, ",
+    "coalesce(oldest, ": "coalesce(NULL, ",
     " OR row_number() OVER": " AND row_number() OVER",
     "<= %(free)s": ">= 0 * %(free)s",
     " WHERE id = %(process_id)s AND": " WHERE",
     "        LIMIT tenants.allowed\n    ) entry": "    ) entry",
-    "tenant.max_running > (": "0 <= (",
     "DELETE FROM jobs_queueentry WHERE job_id = ANY(ARRAY(SELECT job_id FROM mine))": (
         "DELETE FROM jobs_queueentry WHERE job_id = ANY(ARRAY(SELECT job_id FROM mine)) OR lease_token IS NULL"
     ),

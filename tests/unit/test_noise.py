@@ -149,6 +149,14 @@ def test_what_is_over_the_share_runs_after_the_others(worker: Worker) -> None:
     assert worker.takes(QUIET, 2) == [False] * 2
 
 
+def test_among_many_of_a_kind_nobody_runs_after_the_others(worker: Worker) -> None:
+    for _ in range(3):
+        for tenant in range(3, 6):
+            worker.held.setdefault(tenant, [])
+            assert worker.takes(tenant, 4) == [False] * 4
+    assert len(worker.holdings) == 36
+
+
 def test_few_tenants_are_remembered(worker: Worker) -> None:
     for tenant in range(3, 50):
         worker.held[tenant] = []

@@ -13,18 +13,21 @@ hold AS MATERIALIZED (
     WHERE drained_at IS NULL AND since <= now() AND (until IS NULL OR until > now() OR drain IS NOT NULL)
         AND (scope IN ('all', 'tenant') OR scope = 'queue' AND key = %(queue)s)
 ),
+locked AS MATERIALIZED (
+    SELECT unnest(string_to_array(current_setting('punctual.tenants', true), ',')::bigint[]) AS id
+),
 gates AS MATERIALIZED (
     SELECT EXISTS (SELECT FROM jobs_tenantqueuelimit WHERE queue = %(queue)s) AS pairs,
         EXISTS (SELECT FROM hold WHERE scope = 'tenant' AND ended) AS drains
 ),
 tenants AS MATERIALIZED (
-    SELECT share.tenant_id, share.most, share.ord, tenant.slug, tenant.weight, tenant.noisy_exempt, rule.limited AND lock.held AS held, rule.limited,
+    SELECT share.tenant_id, share.most, share.ord, tenant.slug, tenant.weight, tenant.noisy_exempt, rule.held, rule.limited,
         tenant.max_running, running.count AS running, pair.max_running AS max_here, running.here, rated.rate, saved.tokens,
         CASE WHEN counted.so THEN running.oldest ELSE 0 END AS oldest,
         CASE
             WHEN rule.stopped THEN 0
             WHEN NOT rule.limited THEN share.most
-            WHEN NOT lock.held THEN 0
+            WHEN NOT rule.held THEN 0
             ELSE greatest(0, least(slots.free, floor(saved.tokens)::bigint))
         END AS allowed,
         CASE
@@ -32,8 +35,9 @@ tenants AS MATERIALIZED (
             WHEN saved.tokens < slots.free THEN (floor(saved.tokens) + 1 - saved.tokens) / rated.rate
         END AS wait,
         rule.stopped
-    FROM unnest(%(tenants)s::bigint[], %(shares)s::bigint[], %(oldest)s::bigint[])
-        WITH ORDINALITY share(tenant_id, most, oldest, ord)
+    FROM unnest(
+        %(tenants)s::bigint[], %(shares)s::bigint[], %(oldest)s::bigint[]
+    ) WITH ORDINALITY share(tenant_id, most, oldest, ord)
     LEFT JOIN LATERAL (
         SELECT slug, weight, burst, noisy_exempt,
             CASE WHEN temporary_until > now() THEN temporary_max_running ELSE max_running END AS max_running,
@@ -58,15 +62,12 @@ tenants AS MATERIALIZED (
     ) rated
     CROSS JOIN LATERAL (
         SELECT tenant.max_running IS NOT NULL OR pair.max_running IS NOT NULL OR rated.rate IS NOT NULL AS limited,
-            tenant.slug IN (SELECT key FROM hold WHERE scope = 'tenant' AND NOT ended) IS TRUE AS stopped
+            tenant.slug IN (SELECT key FROM hold WHERE scope = 'tenant' AND NOT ended) IS TRUE AS stopped,
+            %(peek)s OR share.tenant_id IN (SELECT id FROM locked) AS held
+        OFFSET 0
     ) rule
     CROSS JOIN LATERAL (
-        SELECT %(peek)s OR coalesce(
-            share.tenant_id = ANY(string_to_array(current_setting('punctual.tenants', true), ',')::bigint[]), false
-        ) AS held
-    ) lock
-    CROSS JOIN LATERAL (
-        SELECT (tenant.max_running IS NOT NULL OR pair.max_running IS NOT NULL) AND lock.held AS so
+        SELECT (tenant.max_running IS NOT NULL OR pair.max_running IS NOT NULL) AND rule.held AS so
     ) counted
     LEFT JOIN LATERAL (
         SELECT count(*), count(*) FILTER (WHERE queue = %(queue)s) AS here, min(claim_no) AS oldest FROM (
@@ -108,7 +109,8 @@ drains AS MATERIALIZED (
     WHERE hold.ended AND hold.scope <> 'tenant'
 ),
 room AS MATERIALIZED (
-    SELECT queue.max_running, queue.noisy_share, running.count AS running, rated.rate, saved.tokens, rule.*, lock.held,
+    SELECT queue.max_running, queue.noisy_share, running.count AS running, rated.rate, saved.tokens, limited.so AS limited,
+        rule.stopped, drain.ing AS draining,
         CASE WHEN counted.so THEN running.oldest ELSE 0 END AS oldest,
         CASE
             WHEN NOT %(peek)s AND NOT EXISTS (
@@ -116,20 +118,23 @@ room AS MATERIALIZED (
                 WHERE id = %(process_id)s AND lease_expires_at > clock_timestamp()
             ) THEN -1
             WHEN rule.stopped THEN 0
-            WHEN rule.limited AND NOT lock.held OR EXISTS (SELECT FROM drains WHERE NOT held) THEN 0
-            ELSE greatest(0, least(slots.free, floor(saved.tokens)::bigint, (SELECT min(floor(tokens)::bigint) FROM drains)))
+            WHEN limited.so AND NOT lock.held OR drain.unlocked THEN 0
+            ELSE greatest(0, least(slots.free, floor(saved.tokens)::bigint, drain.tokens))
         END AS size,
         CASE
             WHEN rule.stopped OR rated.rate = 0 THEN 'Infinity'
-            WHEN rule.limited AND NOT lock.held OR slots.free <= 0 THEN NULL
-            ELSE greatest(
-                CASE WHEN saved.tokens < 1 THEN (1 - saved.tokens) / rated.rate END,
-                (SELECT max((1 - tokens) / drain) FROM drains WHERE tokens < 1)
-            )
+            WHEN limited.so AND NOT lock.held OR slots.free <= 0 THEN NULL
+            ELSE greatest(CASE WHEN saved.tokens < 1 THEN (1 - saved.tokens) / rated.rate END, drain.wait)
         END AS wait
     FROM (
         SELECT %(peek)s OR coalesce(current_setting('punctual.queue', true) = %(queue)s, false) AS held
     ) lock
+    CROSS JOIN (SELECT EXISTS (SELECT FROM hold WHERE scope <> 'tenant' AND NOT ended) AS stopped OFFSET 0) rule
+    CROSS JOIN (
+        SELECT count(*) > 0 AS ing, coalesce(bool_or(NOT held), false) AS unlocked, min(floor(tokens)::bigint) AS tokens,
+            max(CASE WHEN tokens < 1 THEN (1 - tokens) / drain END) AS wait
+        FROM drains
+    ) drain
     LEFT JOIN LATERAL (
         SELECT max_running, noisy_share, burst,
             rate::float8 / CASE rate_per WHEN 'second' THEN 1 WHEN 'minute' THEN 60 ELSE 3600 END AS rate
@@ -138,11 +143,7 @@ room AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT queue.rate, coalesce(queue.burst, greatest(1, ceil(queue.rate))) AS burst
     ) rated
-    CROSS JOIN LATERAL (
-        SELECT queue.max_running IS NOT NULL OR queue.rate IS NOT NULL AS limited,
-            EXISTS (SELECT FROM hold WHERE scope <> 'tenant' AND NOT ended) AS stopped,
-            EXISTS (SELECT FROM drains) AS draining
-    ) rule
+    CROSS JOIN LATERAL (SELECT queue.max_running IS NOT NULL OR queue.rate IS NOT NULL AS so) limited
     CROSS JOIN LATERAL (SELECT queue.max_running IS NOT NULL AND lock.held AS so) counted
     LEFT JOIN LATERAL (
         SELECT count(*), min(claim_no) AS oldest FROM (

@@ -57,8 +57,8 @@ def run(stage: Stage) -> Report:
     runs = defaultdict[str, list[Run]](list)
     for each in stage.runs(numbers):
         runs[sleeps[each.number - numbers.start][0]].append(each)
-    most = {tenant: most_at_once(some) for tenant, some in runs.items()}
-    violations = sum(max(0, most[tenant] - LIMITS[tenant]) for tenant in most)
+    highest = {tenant: most_at_once(some) for tenant, some in runs.items()}
+    violations = sum(max(0, highest[tenant] - LIMITS[tenant]) for tenant in highest)
     used = _slots_used(runs)
     limited, unlimited = _costs(stage)
     return Report(
@@ -72,7 +72,7 @@ def run(stage: Stage) -> Report:
         ),
         figures={
             "violations": violations,
-            "tenants_at_their_limit": sum(most[tenant] == LIMITS[tenant] for tenant in most),
+            "tenants_at_their_limit": sum(highest[tenant] == LIMITS[tenant] for tenant in highest),
             "slots_used": used,
             "claim_cpu_us_per_job": limited,
             "claim_cpu_us_per_job_unlimited": unlimited,
