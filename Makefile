@@ -14,7 +14,7 @@ BROWSER := $(if $(filter $(VENV)/bin/python,$(PY)),$(VENV)/.browser)
 ON_15 := $(wildcard tests/db tests/schema tests/concurrency)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo run stop test test-extra browser check fix bench
+.PHONY: help venv demo run stop test test-extra browser check fix bench bench-fair
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -39,7 +39,7 @@ stop: $(READY) ## stop the PostgreSQL that demo, run or manage.py started
 test: $(READY) ## the test suite, on a PostgreSQL of its own
 	$(PY) $(PYTEST) $(SUITE) $(ARGS)
 
-test-extra: $(READY) ## what touches the database on Debian's PostgreSQL 15; processes again, under a role with rows only; `make browser`
+test-extra: $(READY) ## the database on PostgreSQL 15, processes under a role with rows only, then `make browser`
 	TEST_POSTGRES=15 $(PY) $(PYTEST) -m "not bench" $(ON_15) $(ARGS)
 	TEST_ROLE=application $(PY) $(PYTEST) -m "not bench" tests/process $(ARGS)
 	$(MAKE) browser
@@ -60,6 +60,9 @@ check: $(READY) ## lint, format, types, layers, migrations
 
 bench: $(READY) ## all workloads of `manage.py benchmark`, each beside its floor: about a quarter of an hour
 	$(PY) manage.py benchmark all $(ARGS)
+
+bench-fair: $(READY) ## fairness between tenants, limits and slow neighbours, measured: about eight minutes
+	$(PY) manage.py benchmark fair $(ARGS)
 
 fix: $(READY) ## repair what lint and format can repair
 	$(PY) -m ruff check --fix .

@@ -18,7 +18,7 @@ import psycopg
 
 from jobs import db
 from jobs.conf import conf
-from jobs.leases import Settled, settle
+from jobs.leases import Settled, admit, settle
 from jobs.results import Completed, Failed, Settlement
 from jobs.text import describe_exception
 
@@ -34,9 +34,11 @@ INFRASTRUCTURE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.erro
 
 
 class Settler:
-    def __init__(self, using: str, name: str, settled: Callable[[Settled], None]) -> None:
+    def __init__(
+        self, using: str, name: str, settled: Callable[[Settled], None], admitted: Callable[[], None]
+    ) -> None:
         self.using, self.name = using, name
-        self._settled = settled
+        self._settled, self._admitted = settled, admitted
         self._results: queue.SimpleQueue[Settlement | None] = queue.SimpleQueue()
         self._connection: Connection | None = None
         self._late: list[Settlement] = []
@@ -91,8 +93,9 @@ class Settler:
             try:
                 if self._connection is None or self._connection.closed:
                     self._connection = db.connect(self.using, name=self.name, generic=True)
-                self._settled(settle(self._connection, batch))
-                return
+                settled = settle(self._connection, batch)
+                self._settled(settled)
+                break
             except INFRASTRUCTURE as error:
                 logger.warning("results wait", extra={"results": len(batch), "error": str(error).strip()})
                 self._close()
@@ -101,6 +104,18 @@ class Settler:
             except psycopg.Error as error:
                 self._divide(batch, error)
                 return
+        self._admit(settled)
+
+    def _admit(self, settled: Settled) -> None:
+        """Others of their concurrency keys may run now. The results are written: what fails here, a dispatcher does."""
+        if not settled.keys or self._connection is None:
+            return
+        try:
+            if admit(self._connection, settled.keys, self.using):
+                self._admitted()
+        except psycopg.Error as error:
+            logger.warning("admission is left to a dispatcher", extra={"error": str(error).strip()})
+            self._close()
 
     def _divide(self, batch: list[Settlement], error: psycopg.Error) -> None:
         if len(batch) > 1:

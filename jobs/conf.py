@@ -12,7 +12,6 @@ from django.core.signals import setting_changed
 
 from jobs.errors import NotConfigured
 
-
 MOST = 1_000_000
 """No limit and no rate is higher: what is meant is unlimited, which is empty or None."""
 

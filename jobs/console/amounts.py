@@ -45,6 +45,13 @@ def lasting(seconds: float | timedelta | str | None) -> str:
     return f"{sign}{whole} s"
 
 
+def many(count: int | Count, one: str, more: str = "") -> str:
+    """"1 job", "5,000+ jobs": the number and its noun; `more` where the plural is not one with an s."""
+    counted = count if isinstance(count, Count) else Count(count)
+    is_one = counted.value == 1 and not counted.is_capped
+    return f"{counted} {one if is_one else more or one + 's'}"
+
+
 def percent(part: float, whole: float) -> str:
     """Never "100 %" for what is not all, nor "0 %" for what is something."""
     if not whole:

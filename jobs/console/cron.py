@@ -18,30 +18,21 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from jobs.console import cron_commands, cron_preview, redact, sections, show, ticks
 from jobs.console.audited import Audited
-from jobs.console.cron_form import CronForm
+from jobs.console.cron_form import CronForm, TenantChoice
 from jobs.console.cron_preview import fires
 from jobs.console.page import LIVE, console_page, fragment, in_zone
+from jobs.declared import overridden
 from jobs.errors import CronError
 from jobs.models import CronDefinition, CronTick
 from jobs.scope import scope_of
 
 TICKS = 20
+MOMENT = timedelta(microseconds=1)
 LEDGER = timedelta(days=2)
 """So far back, and ahead, the page looks into the ledger."""
 _JOB = ("job_type", "payload", "queue", "priority", "max_attempts")
-_RULE = (
-    "expression",
-    "timezone",
-    "dst",
-    "every",
-    "anchor_at",
-    "run_at",
-    "start_at",
-    "end_at",
-    "max_runs",
-    "jitter",
-    "spread",
-)
+_RULE = ("expression", "timezone", "dst", "every")
+_BOUNDS = ("anchor_at", "run_at", "start_at", "end_at", "max_runs", "jitter", "spread")
 _STATE = (
     "in_words",
     "next_fires",
@@ -70,9 +61,10 @@ class CronDefinitionAdmin(Audited):
     fieldsets = (
         (None, {"fields": ("name", "tenant", "enabled", "note")}),
         ("Rule", {"fields": _RULE}),
-        ("Job", {"fields": _JOB}),
-        ("When a slot is late", {"fields": _LATE, "classes": ("collapse",)}),
         ("State", {"fields": _STATE}),
+        ("Job", {"fields": _JOB}),
+        ("Beginning, end and delay", {"fields": _BOUNDS, "classes": ("collapse",)}),
+        ("When a slot is late", {"fields": _LATE, "classes": ("collapse",)}),
     )
 
     def get_queryset(self, request: HttpRequest) -> Any:
@@ -84,7 +76,7 @@ class CronDefinitionAdmin(Audited):
         """Who may not edit sees the shape of the payload, like everywhere; a new definition has no state."""
         sets: Any = super().get_fieldsets(request, obj)
         if obj is None:
-            return sets[:-1]
+            return [each for each in sets if each[0] != "State"]
         if not self.has_change_permission(request, obj):
             fields = tuple("payload_shape" if name == "payload" else name for name in _JOB)
             return [
@@ -92,6 +84,10 @@ class CronDefinitionAdmin(Audited):
                 for title, options in sets
             ]
         return sets
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        kwargs["widget"] = TenantChoice(db_field, self.admin_site)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
@@ -109,6 +105,8 @@ class CronDefinitionAdmin(Audited):
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         definition = context.get("original")
+        if definition is not None:
+            context["overridden"] = ", ".join(overridden(definition))
         if definition is not None and self.has_change_permission(request, definition):
             context["cron_buttons"] = cron_commands.buttons(definition)
         return super().render_change_form(request, context, *args, **kwargs)
@@ -170,7 +168,7 @@ class CronDefinitionAdmin(Audited):
         except CronError as error:
             return show.visible(error)
         now = timezone.now()
-        after = max(now, definition.start_at or now)
+        after = max(now, (definition.start_at or now) - MOMENT)  # a slot at the very start counts
         rows = [(fire.local, fire.utc) for fire in fires(rule, definition.timezone, after, definition.end_at)]
         if not rows:
             return "It never fires again."
@@ -211,7 +209,12 @@ class CronDefinitionAdmin(Audited):
             return format_html(
                 '{} <span class="quiet">{}</span>', show.badge("paused"), show.clean(definition.note)
             )
-        return show.badge("ended" if definition.look_at is None else "enabled")
+        badge = show.badge("ended" if definition.look_at is None else "enabled")
+        return (
+            format_html('{} <span class="quiet">changed here</span>', badge)
+            if overridden(definition)
+            else badge
+        )
 
     @admin.display(description="next slot")
     def next_at(self, definition: CronDefinition) -> str:

@@ -67,7 +67,7 @@ def fires(
     """The next fires later than `after`, on the wall clock of a zone with its offset, and in UTC."""
     found: list[Fire] = []
     moment = rule.next(after)
-    while moment is not None and len(found) < limit and (end is None or moment < end):
+    while moment is not None and len(found) < limit and (end is None or moment <= end):
         local = moment.astimezone(zone(tz))
         until = f"in {lasting(moment - since)}" if since else ""
         found.append(Fire(f"{local:%a %Y-%m-%d %H:%M %z} {tz}", f"{moment:%Y-%m-%d %H:%M UTC}", until))

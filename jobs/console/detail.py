@@ -10,13 +10,14 @@ from uuid import UUID
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.http import HttpRequest
 
-from jobs.console import facts, redact, timeline
+from jobs.console import facts, gates, redact, timeline
 from jobs.ids import due_of
 from jobs.models import Attempt, Job, OperatorAction
 from jobs.operator import COMMANDS, REVEAL
 from jobs.registry import registry
 from jobs.scope import Scope
-from jobs.states import CANCELLABLE, RETRYABLE, WAITING, JobState
+from jobs.states import CANCELLABLE, FINAL, RETRYABLE, WAITING, JobState
+from jobs.why import judge
 
 ATTEMPTS = 10
 _MOMENT = timedelta(milliseconds=1)
@@ -74,6 +75,7 @@ def live(request: HttpRequest, job: Any) -> dict[str, Any]:
     actions = _actions(job)
     return {
         "job": job,
+        "why": _why(job),
         "sections": [facts.asked(job), facts.place(job), *facts.commands(actions)],
         "events": timeline.events(job, attempts[:ATTEMPTS], actions),
         "attempts": attempts[:ATTEMPTS],
@@ -97,6 +99,14 @@ def _buttons(user: AbstractBaseUser | AnonymousUser, job: Any) -> list[Button]:
         for verb, label, states in fitting
         if state in states
     ]
+
+
+def _why(job: Any) -> gates.Panel | None:
+    """What keeps it from running, where it has not ended."""
+    if JobState(job.state) in FINAL:
+        return None
+    place = getattr(job, "entry", None) or getattr(job, "timer", None)
+    return gates.panel(judge(place, job._state.db or "default"), job)
 
 
 def _page(request: HttpRequest) -> int:

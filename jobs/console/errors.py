@@ -97,7 +97,7 @@ def gather(request: HttpRequest) -> dict[str, Any]:
         "failures": found,
         "groups": [(group, trend(group, span, found.until), found_by(group, span)) for group in found.groups],
         "retry_all": sections.address("jobs_operation_new", verb="retry")
-        if request.user.has_perm("jobs.bulk_job")  # type: ignore[union-attr]
+        if request.user.has_perm("jobs.bulk_job")
         else "",
         "retrying": retrying(),
         "look_back": LOOK_BACK.days,

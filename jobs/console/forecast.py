@@ -113,7 +113,7 @@ def forecast(slugs: tuple[str, ...] | None = None) -> Forecast:
         crons,
         is_cut,
         rollups.capacity(now - MEASURED, now) if slugs is None else None,
-        progress and progress.foreseen,
+        progress.foreseen if progress else None,
     )
 
 

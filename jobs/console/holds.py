@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
-from django.db import transaction
 from django.db.models import Q
-from django.db.models.functions import Now
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -20,8 +19,10 @@ from django.views.defaults import permission_denied
 from jobs import operator
 from jobs.console import remember, show
 from jobs.console.audited import Audited
+from jobs.console.origin import person
 from jobs.console.page import console_page, in_zone
-from jobs.models import Hold, HoldScope, Tenant
+from jobs.errors import InvalidValue, UnknownTenant
+from jobs.models import Hold
 
 CHANGE = "jobs.change_hold"
 RECENT = timedelta(days=7)
@@ -74,36 +75,34 @@ class HoldAdmin(Audited):
     ) -> HttpResponse:
         return console_page(self, request, "holds", "Holds", gather, permission="jobs.view_hold")
 
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        try:
+            return super().add_view(request, form_url, extra_context)
+        except (InvalidValue, UnknownTenant) as error:
+            self.message_user(request, f"Nothing is held: {error}", messages.ERROR)
+            again = {name: request.POST.get(name, "")[:500] for name in ("scope", "key", "reason")}
+            return HttpResponseRedirect(f"{request.path}?{urlencode(again)}")
+
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
-        if not change:
-            obj.by = request.user.get_username()[:150]
-        super().save_model(request, obj, form, change)
+        if change:
+            super().save_model(request, obj, form, change)
+        else:
+            made = operator.pause(person(request), obj.scope, obj.key, reason=obj.reason, until=obj.until)
+            obj.pk = made.pk  # for the message, and Django's own log
         remember.forget()
-        if not change and obj.scope == HoldScope.TENANT and not Tenant.objects.filter(slug=obj.key).exists():
-            self.message_user(
-                request,
-                f"There is no tenant {show.visible(obj.key)} yet: the hold waits for it.",
-                messages.WARNING,
-            )
 
     def lift_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Asks how what waited shall come back; posted, it lifts the hold."""
         hold = self.get_object(request, object_id)
         if hold is None:
             raise Http404
-        target = {"hold": str(hold), "id": hold.pk}
         try:
-            operator.require(request.user, CHANGE, "lift", target)
-        except (
-            operator.Denied
-        ) as error:  # returned, not raised, so that a request's transaction keeps the record
+            operator.require(person(request), CHANGE, "resume", {"hold": hold.pk})
+        except operator.Denied as error:  # returned, not raised, so that a request's transaction keeps the record
             return permission_denied(request, error)
         form = LiftForm(request.POST if request.method == "POST" else None)
         if form.is_bound and form.is_valid():
-            if lift(request.user, hold, **form.cleaned_data):
-                self.message_user(request, f"{_named(hold)} is no longer held.", messages.SUCCESS)
-            else:
-                self.message_user(request, f"{_named(hold)} was not held any more.", messages.WARNING)
+            self._lift(request, hold, form.cleaned_data["drain"], form.cleaned_data["reason"])
             return HttpResponseRedirect(reverse("admin:jobs_hold_changelist"))
         context = {
             **self.admin_site.each_context(request),
@@ -114,6 +113,16 @@ class HoldAdmin(Audited):
             "form": form,
         }
         return TemplateResponse(request, "jobs/lift.html", context)
+
+
+    def _lift(self, request: HttpRequest, hold: Hold, rate: int | None, reason: str) -> None:
+        try:
+            operator.resume(person(request), hold, rate=rate, reason=reason)
+        except InvalidValue as error:  # somebody was first
+            self.message_user(request, str(error), messages.WARNING)
+        else:
+            self.message_user(request, f"{_named(hold)} is no longer held.", messages.SUCCESS)
+        remember.forget()
 
 
 def gather(request: HttpRequest) -> dict[str, Any]:
@@ -131,22 +140,10 @@ def gather(request: HttpRequest) -> dict[str, Any]:
         "draining": draining,
         "over": [hold for hold in found[:SHOWN] if hold not in held and hold not in draining],
         "is_cut": len(found) > SHOWN,
-        "may_add": request.user.has_perm("jobs.add_hold"),  # type: ignore[union-attr]
-        "may_change": request.user.has_perm(CHANGE),  # type: ignore[union-attr]
+        "may_add": request.user.has_perm("jobs.add_hold"),
+        "may_change": request.user.has_perm(CHANGE),
         "recent": RECENT,
     }
-
-
-def lift(user: Any, hold: Hold, drain: int | None = None, reason: str = "") -> bool:
-    """Let its jobs start again, at most `drain` a second while they come back; False when it was lifted before."""
-    with transaction.atomic():
-        still = Hold.objects.filter(pk=hold.pk).filter(Q(until__isnull=True) | Q(until__gt=Now()))
-        lifted = bool(still.update(until=Now(), drain=drain, drained_at=None if drain else Now()))
-        if lifted:
-            target = {"hold": str(hold), "id": hold.pk, "drain": drain}
-            operator.record(user, "lift", target, reason, changed=1)
-    remember.forget()
-    return lifted
 
 
 def _named(hold: Hold) -> str:

@@ -156,7 +156,7 @@ class JobAdmin(ReadOnly):
 
     @admin.display(description="tenant")
     def owner(self, job: Job) -> str:
-        return show.visible(job.tenant.slug)
+        return show.link("tenant", job.tenant_id, show.visible(job.tenant.slug))
 
     @admin.display(description="due")
     def due(self, job: Job) -> str:

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 
 from jobs import clock, rollups
 from jobs.console import course, errors, fleet, forecast, health, show
-from jobs.console.amounts import Count, lasting
+from jobs.console.amounts import Count, lasting, many
 from jobs.console.queues import NAMES, QueueLine, queue_lines
 from jobs.console.reading import rows
 from jobs.console.remember import remembered
@@ -159,7 +159,7 @@ def _problems(
         yield Problem("warning", text, address("jobs_tenant_change", object_id=tenant.pk), "its limits")
     if failed.count:
         ways = len(failed.groups)
-        text = f"{failed.count} jobs failed in the last hour, in {ways} {'way' if ways == 1 else 'ways'}."
+        text = f"{many(failed.count, 'job')} failed in the last hour, in {many(ways, 'way')}."
         yield Problem("warning", text, address("jobs_job_errors") + "?span=1h", "errors")
 
 
@@ -168,12 +168,12 @@ def _of_processes(now: Pulse) -> Iterator[Problem]:
     if not now.dispatchers and now.ever:
         yield Problem("alarm", "No dispatcher is alive: nothing new comes due.", dispatchers, "dispatchers")
     if not now.workers and (now.waiting or now.running):
-        told = f"No worker is alive; {now.waiting} jobs are due."
+        told = f"No worker is alive; {many(now.waiting, 'job is', 'jobs are')} due."
         yield Problem("alarm", told, workers, "workers")
     if now.lag is not None and now.lag > timedelta(seconds=10):
         yield Problem("alarm", f"Dispatch is {lasting(now.lag)} behind.", dispatchers, "dispatchers")
     if now.lost:
-        told = f"{now.lost} processes were lost without a word in the last day."
+        told = f"{many(now.lost, 'process was', 'processes were')} lost without a word in the last day."
         yield Problem("warning", told, workers, "workers")
 
 
@@ -188,7 +188,7 @@ def _of_numbers(now: Pulse, told: course.Course, ahead: forecast.Forecast) -> It
         yield Problem("warning", text)
     if ahead.over:
         text = (
-            f"In {ahead.over} minutes of the next hour more jobs come due than were ever managed in a minute."
+            f"In {many(ahead.over, 'minute')} of the next hour more jobs come due than were ever managed in a minute."
         )
         yield Problem("warning", text, address("jobs_job_forecast"), "forecast")
 
@@ -198,7 +198,7 @@ def _of_queues(lines: Sequence[QueueLine]) -> Iterator[Problem]:
     for line in late[:5]:
         name, url = show.visible(line.name), named("jobs_queue_one", line.name)
         if line.is_unserved:
-            told = f"Queue {name}: {line.waiting} jobs are due and no worker serves it."
+            told = f"Queue {name}: {many(line.waiting, 'job is', 'jobs are')} due and no worker serves it."
             yield Problem("alarm", told, url, "queue")
         else:
             yield Problem(
@@ -209,13 +209,13 @@ def _of_queues(lines: Sequence[QueueLine]) -> Iterator[Problem]:
             )
     if len(late) > 5:
         yield Problem(
-            "alarm", f"{len(late) - 5} more queues are late.", address("jobs_queue_changelist"), "queues"
+            "alarm", f"{many(len(late) - 5, 'more queue is', 'more queues are')} late.", address("jobs_queue_changelist"), "queues"
         )
 
 
 def _of_types() -> Iterator[Problem]:
     for line in [line for line in type_lines() if line.parked][:3]:
-        told = f"{line.parked} jobs of type {show.visible(line.name)} are parked: no live worker knows it."
+        told = f"{many(line.parked, 'job')} of type {show.visible(line.name)} parked: no live worker knows it."
         yield Problem("warning", told, named("jobs_job_type", line.name), "type")
 
 
@@ -226,5 +226,5 @@ def _of_days() -> Iterator[Problem]:
             "warning", "The days of the tables could not be read.", address("jobs_job_health"), "health"
         )
     elif ready < health.READY:
-        told = f"Only {ready} days are ready: jobs due later cannot be scheduled."
+        told = f"Only {many(ready, 'day is', 'days are')} ready: jobs due later cannot be scheduled."
         yield Problem("alarm", told, address("jobs_job_health"), "health")

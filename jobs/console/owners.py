@@ -6,18 +6,20 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
-from django.core.exceptions import PermissionDenied
-from django.forms import ModelForm
+from django.db import router
+from django.forms import ModelForm, model_to_dict
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
-from jobs import clock
-from jobs.console import show, tenants
+from jobs import clock, tenants
+from jobs.console import show
+from jobs.console import tenants as faring
 from jobs.console.amounts import lasting
 from jobs.console.audited import Audited
 from jobs.console.page import LIVE, fragment, live_part, live_url
 from jobs.console.pages import QUEUE, QUEUES
+from jobs.errors import TenantInUse
 from jobs.models import Queue, Tenant
 from jobs.scope import scope_of
 
@@ -61,8 +63,8 @@ class TenantAdmin(Limited):
             None,
             {
                 "fields": ("slug", "weight", "max_running"),
-                "description": "A tenant is not deleted: jobs of all kept days name it. To stop its jobs, hold it or set "
-                "max running to 0.",
+                "description": "A tenant can be deleted when it has no jobs of any kept day. To stop its jobs, hold it or "
+                "set max running to 0.",
             },
         ),
         (
@@ -77,7 +79,7 @@ class TenantAdmin(Limited):
     )
 
     def get_queryset(self, request: HttpRequest) -> Any:
-        found = super().get_queryset(request)
+        found = super().get_queryset(request).filter(retired_at=None)
         seen = scope_of(request.user)
         return found if seen is None else found.filter(pk__in=seen)
 
@@ -85,7 +87,7 @@ class TenantAdmin(Limited):
         return scope_of(request.user) is None and super().has_add_permission(request)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return tenants.TenantList
+        return faring.TenantList
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -94,22 +96,26 @@ class TenantAdmin(Limited):
         tenant = self.get_object(request, object_id)
         if tenant is None or not self.has_view_permission(request, tenant):
             return super().change_view(request, object_id, form_url, extra_context)
-        part = live_part(request, "tenant", lambda asked: tenants.gather(asked, tenant))
+        part = live_part(request, "tenant", lambda asked: faring.gather(asked, tenant))
         if LIVE in request.GET:
             return fragment(request, part)
-        context = {"part": part, "live_url": live_url(request), **(extra_context or {})}
+        context = {
+            "part": part,
+            "live_url": live_url(request),
+            "title": f"Tenant {show.visible(tenant.slug)}",
+            "subtitle": None,
+            **(extra_context or {}),
+        }
         return super().change_view(request, object_id, form_url, context)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        text = (
-            "A tenant is not deleted: jobs of all kept days name it. To stop its jobs, set max running to 0."
-        )
-        self.message_user(request, text, messages.ERROR)
+        tenant = self.get_object(request, object_id)
+        try:
+            if tenant is not None and self.has_delete_permission(request, tenant):
+                tenants.require_unused(tenant.slug, tenant.pk, router.db_for_write(self.model))
+            return super().delete_view(request, object_id, extra_context)
+        except TenantInUse as error:
+            self.message_user(request, str(error), messages.ERROR)
         return HttpResponseRedirect(reverse("admin:jobs_tenant_change", args=[object_id]))
 
     @admin.display(description="state")
@@ -135,6 +141,11 @@ class TenantAdmin(Limited):
     @admin.display(description="failed, last hour")
     def failed(self, tenant: Any) -> str:
         return f"{tenant.fare.past.failed:,}"
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        before = model_to_dict(obj)
+        tenants.delete(obj.slug, router.db_for_write(self.model))
+        self._record(request, "delete", obj, before, {})
 
 
 class QueueAdmin(Limited):

@@ -42,7 +42,7 @@ def console_page(
     `mixes_tenants`: so it is only for who sees all of them."""
     if request.method not in ("GET", "HEAD"):
         return HttpResponse(status=405, headers={"Allow": "GET, HEAD"})
-    if not request.user.has_perm(permission):  # type: ignore[union-attr]
+    if not request.user.has_perm(permission):
         raise PermissionDenied
     if mixes_tenants and scope_of(request.user) is not None:
         raise PermissionDenied("This page is about all tenants, and you see some of them.")

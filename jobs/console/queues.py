@@ -95,8 +95,8 @@ def gather(request: HttpRequest) -> dict[str, Any]:
         "lines": [(line, past[line.name]) for line in lines[:NAMES]],
         "following": lines[NAMES].name if len(lines) > NAMES else None,
         "first": after,
-        "may_change": request.user.has_perm("jobs.change_queue"),  # type: ignore[union-attr]
-        "may_add": request.user.has_perm("jobs.add_queue"),  # type: ignore[union-attr]
+        "may_change": request.user.has_perm("jobs.change_queue"),
+        "may_add": request.user.has_perm("jobs.add_queue"),
     }
 
 
@@ -113,8 +113,8 @@ def gather_one(request: HttpRequest) -> dict[str, Any]:
         "spans": list(course.SPANS),
         "flow": told.flow(),
         "lateness": told.lateness(),
-        "may_hold": request.user.has_perm("jobs.add_hold"),  # type: ignore[union-attr]
+        "may_hold": request.user.has_perm("jobs.add_hold"),
         "hold_url": hold_url("queue", name),
-        "may_change": request.user.has_perm("jobs.change_queue"),  # type: ignore[union-attr]
-        "may_add": request.user.has_perm("jobs.add_queue"),  # type: ignore[union-attr]
+        "may_change": request.user.has_perm("jobs.change_queue"),
+        "may_add": request.user.has_perm("jobs.add_queue"),
     }

@@ -21,5 +21,6 @@ def rows(statement: LiteralString, params: dict[str, Any] | None = None, using: 
 
 def _parsed(row: tuple[Any, ...], texts: set[int]) -> tuple[Any, ...]:
     return tuple(
-        json.loads(value) if place in texts and isinstance(value, str) else value for place, value in enumerate(row)
+        json.loads(value) if place in texts and isinstance(value, str) else value
+        for place, value in enumerate(row)
     )

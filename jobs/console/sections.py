@@ -73,7 +73,7 @@ def links(request: HttpRequest) -> list[dict[str, str]]:
         for each in SECTIONS
         if (everything or not each.mixes_tenants)
         and request.user.has_perm(f"jobs.{each.permission}")
-        and (url := address(each.address, site))  # type: ignore[union-attr]
+        and (url := address(each.address, site))
     ]
 
 

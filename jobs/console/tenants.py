@@ -32,8 +32,6 @@ class Fare:
 
     @property
     def condition(self) -> str:
-        if self.limit == 0:
-            return "0: nothing runs"
         if self.limit is not None and self.standing.running >= self.limit:
             return "at its limit"
         return "working" if self.standing.running or self.standing.waiting else "idle"
@@ -79,7 +77,7 @@ def gather(request: HttpRequest, tenant: Tenant) -> dict[str, Any]:
     """What the page of one tenant shows above its limits."""
     now = clock.now()
     told = course.course(Kind.TENANT, tenant.slug, request.GET.get("span", ""))
-    sees_all = request.user.has_perm(EVERY)  # type: ignore[union-attr]
+    sees_all = request.user.has_perm(EVERY)
     everyone = course.course(Kind.ALL, "", request.GET.get("span", "")) if sees_all else None
     standing = rollups.backlog(Kind.TENANT, names=[tenant.slug]).get(
         tenant.slug, rollups.Standing(tenant.slug)
@@ -103,7 +101,7 @@ def gather(request: HttpRequest, tenant: Tenant) -> dict[str, Any]:
         ],
         "search": sections.search(tenant=tenant.slug),
         "hold_url": sections.hold_url("tenant", tenant.slug),
-        "may_hold": request.user.has_perm("jobs.add_hold"),  # type: ignore[union-attr]
+        "may_hold": request.user.has_perm("jobs.add_hold"),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from jobs.console import show
@@ -28,14 +28,16 @@ class Event:
 
 def events(job: Any, attempts: Sequence[Attempt], actions: Sequence[OperatorAction]) -> list[Event]:
     """Oldest first; where two are of the same moment, in the order in which they must have come."""
-    found = [*_asked(job), *_tried(attempts), *_place(job), *map(_commanded, actions)]
+    last = getattr(getattr(job, "outcome", None), "lease_token", None)  # its end is told as that of the job
+    tried = [each for each in attempts if last is None or each.lease_token != last]
+    found = [*_asked(job), *_tried(tried), *_place(job), *map(_commanded, actions)]
     return sorted(found, key=lambda event: event.at)
 
 
 def _asked(job: Any) -> Iterator[Event]:
     by = f"by cron definition {job.cron_id}" if job.cron_id else ""
     yield Event(job.created_at, "Scheduled", by)
-    if job.due_at > job.created_at:
+    if job.due_at - job.created_at >= timedelta(seconds=1):
         yield Event(job.due_at, "Due", f"{lasting(job.due_at - job.created_at)} after it was scheduled")
 
 

@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from jobs import clock
 from jobs.conf import conf
 from jobs.console import course
-from jobs.console.amounts import Count
+from jobs.console.amounts import Count, lasting
 from jobs.console.reading import rows
 from jobs.console.remember import remembered
 from jobs.console.sections import hold_url
@@ -135,7 +135,7 @@ def gather_one(request: HttpRequest) -> dict[str, Any]:
         "spans": list(course.SPANS),
         "flow": told.flow(),
         "lateness": told.lateness(),
-        "may_hold": request.user.has_perm("jobs.add_hold"),  # type: ignore[union-attr]
+        "may_hold": request.user.has_perm("jobs.add_hold"),
         "hold_url": hold_url("type", name),
         "policy": _policy(line.known) if line and line.known else [],
         "runs": runs_of(name) if name else None,
@@ -151,8 +151,8 @@ def _policy(known: JobType) -> list[tuple[str, Any]]:
         ("What it does", " ".join(described.split()) or None),
         ("Queue", known.queue),
         ("Attempts at most", known.max_attempts),
-        ("Timeout", known.timeout or "none"),
-        ("Then killed after", None if known.timeout is None else conf().grace),
+        ("Timeout", "none" if known.timeout is None else lasting(known.timeout)),
+        ("Then killed after", None if known.timeout is None else lasting(conf().grace)),
         ("Runs as", "coroutine" if known.is_async else "thread"),
         ("Exactly once", "its writes and its completion are one transaction" if known.atomic else None),
         ("Exclusive", "its process is killed at the end of a lost lease" if known.exclusive else None),

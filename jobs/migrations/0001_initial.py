@@ -610,6 +610,7 @@ class Migration(migrations.Migration):
                         db_default=django.db.models.functions.datetime.Now(), editable=False
                     ),
                 ),
+                ("retired_at", models.DateTimeField(editable=False, null=True)),
             ],
             options={
                 "ordering": ["slug"],
@@ -1161,6 +1162,14 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="KeyLimit",
+            fields=[
+                ("job_type", models.CharField(max_length=100, primary_key=True, serialize=False)),
+                ("most", models.IntegerField()),
+                ("changed_at", models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
             name="UniqueKey",
             fields=[
                 (
@@ -1332,9 +1341,35 @@ class Migration(migrations.Migration):
                         name="jobs_queueentry_queue",
                     ),
                     models.Index(
-                        condition=models.Q(("parked__isnull", False)),
+                        condition=models.Q(("parked", "type")),
                         fields=["job_type"],
                         name="jobs_queueentry_parked",
+                    ),
+                    models.Index(
+                        models.OrderBy(models.F("priority"), descending=True),
+                        models.F("run_at"),
+                        models.F("job_id"),
+                        condition=models.Q(("parked", "hold")),
+                        name="jobs_queueentry_held",
+                    ),
+                    models.Index(
+                        condition=models.Q(("concurrency_key__isnull", False), ("parked__isnull", True)),
+                        fields=["tenant_id", "concurrency_key"],
+                        name="jobs_queueentry_key",
+                    ),
+                    models.Index(
+                        models.F("tenant_id"),
+                        models.F("concurrency_key"),
+                        models.OrderBy(models.F("priority"), descending=True),
+                        models.F("run_at"),
+                        models.F("job_id"),
+                        condition=models.Q(("lease_token__isnull", True), ("parked", "key")),
+                        name="jobs_queueentry_keyline",
+                    ),
+                    models.Index(
+                        condition=models.Q(("parked", "key"), ("process_id__isnull", True)),
+                        fields=["run_at"],
+                        name="jobs_queueentry_keydue",
                     ),
                     models.Index(
                         condition=models.Q(("crashes__gte", 2), ("lease_token__isnull", True)),
@@ -1354,6 +1389,14 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("priority__gte", -100), ("priority__lte", 100)),
                         name="jobs_queueentry_priority",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("parked", "key"), _negated=True),
+                            ("concurrency_key__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="jobs_queueentry_keyed",
                     ),
                 ],
             },

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobs.models.action import ActionResult, OperatorAction
 from jobs.models.attempt import Attempt
 from jobs.models.cron import CronDefinition, Misfire, Overlap
-from jobs.models.key import UniqueKey
+from jobs.models.key import KeyLimit, UniqueKey
 from jobs.models.limits import BucketScope, Hold, HoldScope, RateBucket, TenantQueueLimit
 from jobs.models.member import SavedView, TenantMember
 from jobs.models.operation import Operation, OperationChunk, OperationState
@@ -33,6 +33,7 @@ __all__ = [
     "Hold",
     "HoldScope",
     "Job",
+    "KeyLimit",
     "Kind",
     "Misfire",
     "Operation",

@@ -29,7 +29,8 @@ class TenantQueueLimit(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["queue", "tenant"], name="jobs_tenantqueuelimit_once"),
             models.CheckConstraint(
-                condition=Q(max_running__gte=0, max_running__lte=MOST), name="jobs_tenantqueuelimit_max_running"
+                condition=Q(max_running__gte=0, max_running__lte=MOST),
+                name="jobs_tenantqueuelimit_max_running",
             ),
             models.CheckConstraint(condition=~Q(queue=""), name="jobs_tenantqueuelimit_queue"),
         ]
@@ -84,7 +85,10 @@ class Hold(models.Model):
 
     scope = models.CharField(max_length=6, choices=HoldScope.choices)
     key = models.CharField(
-        max_length=100, blank=True, default="", help_text="The tenant's slug, or the name of queue, type or group."
+        max_length=100,
+        blank=True,
+        default="",
+        help_text="The tenant's slug, or the name of queue, type or group.",
     )
     reason = models.CharField(max_length=500, blank=True, default="")
     by = models.CharField(max_length=150, blank=True, default="")

@@ -107,6 +107,10 @@ class QueueEntry(models.Model):
             models.CheckConstraint(
                 condition=Q(priority__gte=-100, priority__lte=100), name="jobs_queueentry_priority"
             ),
+            # Whoever waits for a key has one, or nobody would ever admit it.
+            models.CheckConstraint(
+                condition=~Q(parked="key") | Q(concurrency_key__isnull=False), name="jobs_queueentry_keyed"
+            ),
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(
@@ -136,8 +140,34 @@ class QueueEntry(models.Model):
                 condition=Q(process_id__isnull=False),
                 name="jobs_queueentry_queue",
             ),
+            models.Index(fields=["job_type"], condition=Q(parked="type"), name="jobs_queueentry_parked"),
             models.Index(
-                fields=["job_type"], condition=Q(parked__isnull=False), name="jobs_queueentry_parked"
+                F("priority").desc(),
+                F("run_at"),
+                F("job_id"),
+                condition=Q(parked="hold"),
+                name="jobs_queueentry_held",
+            ),
+            # Concurrency keys: who has a place, who waits for one in which order, and whose time comes next. Jobs without
+            # a key are in none of them. Spelled apart as above.
+            models.Index(
+                fields=["tenant_id", "concurrency_key"],
+                condition=Q(concurrency_key__isnull=False, parked__isnull=True),
+                name="jobs_queueentry_key",
+            ),
+            models.Index(
+                F("tenant_id"),
+                F("concurrency_key"),
+                F("priority").desc(),
+                F("run_at"),
+                F("job_id"),
+                condition=Q(parked="key", lease_token__isnull=True),
+                name="jobs_queueentry_keyline",
+            ),
+            models.Index(
+                fields=["run_at"],
+                condition=Q(parked="key", process_id__isnull=True),
+                name="jobs_queueentry_keydue",
             ),
             models.Index(
                 fields=["queue"],

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from jobs.conf import MOST
 from jobs.models.rated import NONE_MAY_RUN, Rated, rate_checks
+from jobs.slugs import slug_of
 
 MOST_WEIGHT = 1000
 
@@ -47,6 +48,8 @@ class Tenant(Rated):
         help_text="It may hold more than the noisy share of a worker's threads while others wait.",
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
+    retired_at = models.DateTimeField(null=True, editable=False)
+    """When it was deleted: the row stays for a day, and is a tenant again for whoever uses the slug meanwhile."""
 
     class Meta:
         ordering: ClassVar[list[str]] = ["slug"]
@@ -74,7 +77,13 @@ class Tenant(Rated):
 
     def clean(self) -> None:
         super().clean()
+        try:
+            self.slug = slug_of(self.slug)
+        except ValueError as error:
+            raise ValidationError({"slug": str(error)}) from None
         if self.temporary_max_running is not None and self.temporary_until is None:
             raise ValidationError(
-                {"temporary_until": "a temporary limit needs the time when it ends: give it, or clear the limit"}
+                {
+                    "temporary_until": "a temporary limit needs the time when it ends: give it, or clear the limit"
+                }
             )

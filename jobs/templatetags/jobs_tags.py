@@ -58,7 +58,7 @@ def console_nav(context: RequestContext, section: str = "") -> dict[str, Any]:
         "links": sections.links(request),
         "section": section or sections.of_model(getattr(opts, "model_name", "") or ""),
         "search": sections.address("jobs_job_changelist", _site(context))
-        if request.user.has_perm("jobs.view_job")  # type: ignore[union-attr]
+        if request.user.has_perm("jobs.view_job")
         else "",
         "query": request.GET.get("q", "")[:500],
         "holds": held.in_force(_slugs(request)),

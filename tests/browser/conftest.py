@@ -74,6 +74,7 @@ class Visit:
         self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
         self.page.on("dialog", lambda dialog: self._dialog(dialog))
         self.page.on("request", self._request)
+        self.page.route("**/favicon.ico", lambda route: route.fulfill(status=204))  # that of the project
 
     def go(self, path: str) -> Any:
         response = self.page.goto(self.url + path)
@@ -82,20 +83,23 @@ class Visit:
         return self.page
 
     def check(self, axe: str) -> None:
-        """No violation of WCAG 2.2 A or AA, nothing wider than the window."""
+        assert self.wrong(axe) == []
+
+    def wrong(self, axe: str) -> list[str]:
+        """Violations of WCAG 2.2 A and AA, and whether the page is wider than the window."""
         self.page.evaluate(axe)
         found = self.page.evaluate(
             "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'],"
             " resultTypes: ['violations']})"
         )
+        path = self.page.url.removeprefix(self.url)
         wrong = [
-            f"{each['id']}: {node['target']} {node['failureSummary']}"
+            f"{path}: {each['id']}: {node['target']}: {node['failureSummary']}"
             for each in found["violations"]
             for node in each["nodes"]
         ]
-        assert wrong == [], self.page.url
         over = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        assert over <= 0, f"{self.page.url} is {over} px too wide"
+        return wrong + ([f"{path}: {over} px too wide"] if over > 0 else [])
 
     def shoot(self, name: str) -> None:
         """A picture, where SCREENSHOTS names a folder for them."""

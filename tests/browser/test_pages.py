@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from jobs.console import remember
-from jobs.models import OperatorAction, Process, Queue, Tenant
+from jobs.models import Hold, OperatorAction, Process, Queue, Tenant
 from tests.browser.conftest import Visit
 from tests.browser.world import World, build, hold
 from tests.factories import Connection
@@ -54,6 +54,13 @@ def addresses(world: World) -> dict[str, str]:
         "audit-one": f"{base}/operatoraction/{OperatorAction.objects.order_by('id')[0].pk}/change/",
         "health": f"{base}/job/health/",
         "preferences": f"{base}/job/me/",
+        "holds": f"{base}/hold/",
+        "hold-add": f"{base}/hold/add/?scope=queue&key=test.echo",
+        "hold-lift": f"{base}/hold/{Hold.objects.get().pk}/lift/",
+        "operations": f"{base}/operation/",
+        "operation-new": f"{base}/operation/new/retry/?q=state:failed+finished:last-24h",
+        "search": f"{base}/job/?q=state:failed+tenant:acme+finished:last-24h",
+        "search-wrong": f"{base}/job/?q=colour:red",
         "cancelled": f"{base}/job/{world.cancelled.pk}/change/",
     }
     return found | {f"job-{state}": f"{base}/job/{job.pk}/change/" for state, job in world.by_state.items()}
@@ -64,16 +71,18 @@ def test_every_page_is_quiet_accessible_and_fits(
 ) -> None:
     world = build(connection, maria)
     hold("queue", "test.ledger")
+    wrong = []
     for name, path in addresses(world).items():
         visit.go(path)
         visit.shoot(name)
-        visit.check(axe)
+        wrong += visit.wrong(axe)
+    assert wrong == []
 
 
 def test_every_page_is_useful_when_there_is_nothing(desk: Visit, axe: str, maria: User) -> None:
     told = {
         "/admin/jobs/": "Three steps to the first job",
-        "/admin/jobs/job/": "No job between",
+        "/admin/jobs/job/": "No job due between",
         "/admin/jobs/job/errors/": "No job failed in the last 24h.",
         "/admin/jobs/job/forecast/": "Nothing comes due in the next hour.",
         "/admin/jobs/queue/one/?name=nowhere": "No type of this code names it",

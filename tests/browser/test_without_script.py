@@ -30,7 +30,7 @@ def test_2_why_has_this_job_not_run(plain: Visit, world: World) -> None:
     page = plain.go("/admin/jobs/")
     search(page, str(world.by_state["queued"].pk))
     page.wait_for_url(f"**/{world.by_state['queued'].pk}/change/")
-    assert "tenant acme is at its limit" in page.locator(".why").inner_text()
+    assert "Tenant acme is at its limit" in page.locator(".why").inner_text()
 
 
 def test_4_a_deploy_broke_a_type(plain: Visit, world: World) -> None:

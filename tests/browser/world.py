@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from random import Random
 from typing import Any
 
 from django.contrib.auth.models import User
 
 from dispatch.rollup import Rollups
-from jobs import operator, rollups
+from jobs import leases, operator, rollups
 from jobs.expanding import tick_id
 from jobs.histogram import Histogram
-from jobs.leases import end, register
 from jobs.models import (
     CronDefinition,
     CronTick,
@@ -61,12 +61,14 @@ def build(connection: Connection, user: User, *, rich: bool = True) -> World:
     Tenant.objects.filter(slug="umbrella").update(max_running=0)
     Queue.objects.create(name="test.echo", max_running=40)
     _fleet(connection)
-    for state in JobState:
+    _failures(connection)
+    for state in sorted(
+        JobState, key=lambda each: each is JobState.QUEUED
+    ):  # the claims of others would take it
         world.by_state[state.value] = job_in(
             state, connection, "test.echo", payload={"value": {"order": 81723, "card_token": "tok_x"}},
             tenant="acme", group=world.group,
         )  # fmt: skip
-    _failures(connection)
     world.cancelled = schedule("test.noop", tenant="globex", group=world.group, delay=timedelta(hours=3))
     operator.act(user, "cancel", [world.cancelled.pk], "the mailing was recalled")
     _waiting(now)
@@ -77,6 +79,7 @@ def build(connection: Connection, user: User, *, rich: bool = True) -> World:
 
 
 def _fleet(connection: Connection) -> None:
+    register = partial(leases.register, lease=timedelta(hours=1))
     register(connection, ProcessKind.DISPATCHER, pid=4101)
     for number in range(2):
         head = register(
@@ -88,7 +91,7 @@ def _fleet(connection: Connection) -> None:
                 queues=list(TYPES), types=registry.names(),
             )  # fmt: skip
     gone = register(connection, ProcessKind.WORKER, pid=3999, queues=["test.echo"], types=["test.echo"])
-    end(connection, [gone])
+    leases.end(connection, [gone])
 
 
 def _failures(connection: Connection) -> None:

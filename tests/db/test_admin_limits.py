@@ -7,11 +7,12 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
+from jobs import tenants
 from jobs.leases import end
 from jobs.models import OperatorAction, Process, Queue, Tenant
 from jobs.states import JobState
 from tests.db.test_admin_tools import audit, messages_of
-from tests.factories import Connection, job_in, process
+from tests.factories import Connection, job_in, process, schedule
 
 pytestmark = pytest.mark.django_db
 
@@ -25,7 +26,7 @@ def tenant() -> Tenant:
 
 def test_a_limit_is_changed_and_recorded_with_before_and_after(admin_client: Client, tenant: Tenant) -> None:
     response = admin_client.post(
-        f"{TENANTS}{tenant.pk}/change/", {"weight": "3", "max_running": "20"}, follow=True
+        f"{TENANTS}{tenant.pk}/change/", {"weight": "3", "max_running": "20", "rate_per": "second"}, follow=True
     )
     assert response.status_code == 200
     tenant.refresh_from_db()
@@ -41,7 +42,7 @@ def test_a_limit_is_changed_and_recorded_with_before_and_after(admin_client: Cli
 def test_a_limit_of_zero_is_warned_of(admin_client: Client, tenant: Tenant, kind: str) -> None:
     row = tenant if kind == "tenant" else Queue.objects.create(name="q")
     response = admin_client.post(
-        f"/admin/jobs/{kind}/{row.pk}/change/", {"weight": "1", "max_running": "0"}, follow=True
+        f"/admin/jobs/{kind}/{row.pk}/change/", {"weight": "1", "max_running": "0", "rate_per": "second"}, follow=True
     )
     assert "none of its jobs starts" in messages_of(response)[0]
     assert "0: nothing runs" in admin_client.get(f"/admin/jobs/{kind}/").text
@@ -49,26 +50,35 @@ def test_a_limit_of_zero_is_warned_of(admin_client: Client, tenant: Tenant, kind
 
 @pytest.mark.parametrize(("field", "value"), [("weight", "0"), ("max_running", "-1"), ("max_running", "x")])
 def test_impossible_limits_are_refused(admin_client: Client, tenant: Tenant, field: str, value: str) -> None:
-    given = {"weight": "1", "max_running": "", field: value}
+    given = {"weight": "1", "max_running": "", "rate_per": "second", field: value}
     response = admin_client.post(f"{TENANTS}{tenant.pk}/change/", given)
     assert list(response.context["adminform"].form.errors) == [field]
     assert audit() == []
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_a_tenant_is_not_deleted_and_the_reason_is_said(
+def test_a_tenant_with_jobs_is_not_deleted_and_the_reason_is_said(
     admin_client: Client, tenant: Tenant, method: str
 ) -> None:
+    schedule(tenant="acme")
     response = getattr(admin_client, method)(f"{TENANTS}{tenant.pk}/delete/", {"post": "yes"}, follow=True)
-    assert "A tenant is not deleted" in messages_of(response)[0]
-    assert Tenant.objects.filter(pk=tenant.pk).exists()
+    assert "The tenant acme has jobs" in messages_of(response)[0]
+    assert Tenant.objects.get(pk=tenant.pk).retired_at is None
+    assert audit() == []
     assert "delete_selected" not in admin_client.get(TENANTS).text
+
+
+def test_a_tenant_without_jobs_is_deleted_and_recorded(admin_client: Client, tenant: Tenant) -> None:
+    tenants.tenant_ids(["acme"])
+    admin_client.post(f"{TENANTS}{tenant.pk}/delete/", {"post": "yes"}, follow=True)
+    assert "acme" not in admin_client.get(TENANTS).text
+    assert OperatorAction.objects.get(verb="delete").before["slug"] == "acme"
 
 
 def test_the_name_that_jobs_refer_to_stays(admin_client: Client, tenant: Tenant) -> None:
     queue = Queue.objects.create(name="q")
-    admin_client.post(f"{TENANTS}{tenant.pk}/change/", {"slug": "x", "weight": "2", "max_running": ""})
-    admin_client.post(f"{QUEUES}{queue.pk}/change/", {"name": "x", "max_running": "2"})
+    admin_client.post(f"{TENANTS}{tenant.pk}/change/", {"slug": "x", "weight": "2", "max_running": "", "rate_per": "second"})
+    admin_client.post(f"{QUEUES}{queue.pk}/change/", {"name": "x", "max_running": "2", "rate_per": "second"})
     tenant.refresh_from_db()
     queue.refresh_from_db()
     assert (tenant.slug, tenant.weight) == ("acme", 2)

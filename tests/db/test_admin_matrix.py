@@ -59,9 +59,9 @@ def needed(model: str, name: str) -> set[str]:
     if name in special:
         return special[name]
     for verb in ("add", "delete"):
-        if name == f"jobs_{model}_{verb}" and model != "tenant":
+        if name == f"jobs_{model}_{verb}":
             return {f"{verb}_{model}"}
-    return {f"add_{model}"} if name == f"jobs_{model}_add" else {f"view_{model}"}
+    return {f"view_{model}"}
 
 
 @pytest.mark.parametrize("role", roles.ROLES)

@@ -13,9 +13,11 @@ from string import Formatter
 import pytest
 
 import jobs
+from jobs import sql
 
 ROOT = Path(jobs.__file__).parents[1]
 SQL = ROOT / "jobs" / "sql"
+PARTS = {path.stem for path in (SQL / "parts").glob("*.sql")}
 FILES = sorted([*SQL.glob("*.sql"), *SQL.glob("console/*.sql")])
 SCHEMA = sorted((SQL / "schema").glob("*.sql"))
 LOADERS = {"load", "for_day", "_execute", "_settle_found", "_see"}
@@ -77,6 +79,13 @@ def test_nothing_is_loaded_that_is_not_there() -> None:
     assert {name for name in callers() if not name.startswith("jobs_")} <= names
 
 
+@pytest.mark.parametrize("part", sorted(PARTS))
+def test_every_part_stands_in_more_than_one_statement(part: str) -> None:
+    assert part in sql.PARTS
+    assert sum(f"{{{part}}}" in path.read_text("utf-8") for path in FILES) > 1
+    assert f"{{{part}}}" not in sql.load("claim")
+
+
 @pytest.mark.parametrize("path", SCHEMA, ids=lambda path: path.stem)
 def test_every_file_of_the_schema_is_run_by_one_migration(path: Path) -> None:
     migrations = (ROOT / "jobs" / "migrations").glob("0*.py")
@@ -98,6 +107,7 @@ def test_only_values_and_leaves_are_put_in(path: Path) -> None:
         "timer",
         "outcome",
         "attempt",
+        *PARTS,
     }
     assert set(re.findall(r"%(.)", text)) <= {"("}
 

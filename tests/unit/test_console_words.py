@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from jobs.console.amounts import Count, about, lasting, percent, size
+from jobs.console.amounts import Count, about, lasting, many, percent, size
 from jobs.console.errors import pattern
 from jobs.console.remember import forget, remembered
 
@@ -27,6 +27,13 @@ def test_a_count_that_met_its_cap_says_at_least() -> None:
     assert str(Count(9_999, 10_000)) == "9,999"
     assert str(Count(10_000, 10_000)) == "10,000+"
     assert not Count(0, 10_000)
+
+
+def test_a_number_and_its_noun_agree() -> None:
+    assert many(1, "job") == "1 job"
+    assert many(0, "job") == "0 jobs"
+    assert many(Count(5_000, 5_000), "process", "processes") == "5,000+ processes"
+    assert many(Count(1, 1), "job") == "1+ jobs"
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,16 @@
         if (form.elements.expression.value || form.elements.every.value) look();
     }
 
+    /* The admin's own choice of a related row has no name of its own while nothing is chosen: its label's. */
+    window.django?.jQuery?.(() => {
+        for (const field of document.querySelectorAll(".select2-selection [role=textbox]")) {
+            const label = field.closest(".form-row")?.querySelector("label");
+            if (!label) continue;
+            label.id ||= `label-of-${field.id}`;
+            field.setAttribute("aria-labelledby", label.id);
+        }
+    });
+
     if (navigator.clipboard) {
         document.documentElement.classList.add("can-copy");
         document.addEventListener("click", async (event) => {
