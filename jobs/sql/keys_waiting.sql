@@ -27,4 +27,5 @@ AND EXISTS (
     SELECT FROM jobs_queueentry waiting
     WHERE waiting.lease_token IS NULL AND waiting.parked = 'key' AND waiting.tenant_id = hop.tenant_id
         AND waiting.concurrency_key = hop.concurrency_key AND waiting.run_at <= %(now)s
+    OFFSET 0  -- one probe a key: as a join, all keys are compared with each other
 )
