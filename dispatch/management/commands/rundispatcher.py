@@ -1,4 +1,5 @@
-"""Run the loops: dispatch, admit, hold, tick, rescue, upkeep. Any number of these processes work side by side."""
+"""Run the loops: dispatch, admit, hold, tick, rescue, upkeep, rollup, operate. Any number of these processes work side by
+side."""
 
 from __future__ import annotations
 
@@ -16,8 +17,10 @@ from dispatch.heartbeat import Heartbeat
 from dispatch.holder import Holder
 from dispatch.janitor import Janitor
 from dispatch.loop import Loop, Pass
+from dispatch.operations import Operations
 from dispatch.ready import require_migrated
 from dispatch.rescuer import Rescuer
+from dispatch.rollup import Rollups
 from dispatch.shutdown import Shutdown
 from dispatch.ticker import Ticker
 from jobs import db
@@ -27,7 +30,7 @@ from jobs.models.process import ProcessKind
 
 logger = logging.getLogger(__name__)
 
-LOOPS = ("dispatch", "admit", "hold", "tick", "rescue", "upkeep")
+LOOPS = ("dispatch", "admit", "hold", "tick", "rescue", "upkeep", "rollup", "operate")
 STUCK_SECONDS = 600.0
 """A loop without a pass for so long hangs where no error reaches it: leave, so that whoever runs us starts anew."""
 STUCK = 75
@@ -51,6 +54,8 @@ class Command(BaseCommand):
             "tick": lambda: Ticker(database),
             "rescue": Rescuer,
             "upkeep": lambda: Janitor(database),
+            "rollup": Rollups,
+            "operate": lambda: Operations(database),
         }
         if unknown := set(only or ()) - set(makers):
             raise CommandError(f"--only knows {', '.join(makers)}, not {', '.join(sorted(unknown))}")
