@@ -46,7 +46,7 @@ def lasting(seconds: float | timedelta | str | None) -> str:
 
 
 def many(count: int | Count, one: str, more: str = "") -> str:
-    """"1 job", "5,000+ jobs": the number and its noun; `more` where the plural is not one with an s."""
+    """ "1 job", "5,000+ jobs": the number and its noun; `more` where the plural is not one with an s."""
     counted = count if isinstance(count, Count) else Count(count)
     is_one = counted.value == 1 and not counted.is_capped
     return f"{counted} {one if is_one else more or one + 's'}"

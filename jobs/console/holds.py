@@ -98,7 +98,9 @@ class HoldAdmin(Audited):
             raise Http404
         try:
             operator.require(person(request), CHANGE, "resume", {"hold": hold.pk})
-        except operator.Denied as error:  # returned, not raised, so that a request's transaction keeps the record
+        except (
+            operator.Denied
+        ) as error:  # returned, not raised, so that a request's transaction keeps the record
             return permission_denied(request, error)
         form = LiftForm(request.POST if request.method == "POST" else None)
         if form.is_bound and form.is_valid():
@@ -113,7 +115,6 @@ class HoldAdmin(Audited):
             "form": form,
         }
         return TemplateResponse(request, "jobs/lift.html", context)
-
 
     def _lift(self, request: HttpRequest, hold: Hold, rate: int | None, reason: str) -> None:
         try:

@@ -187,9 +187,7 @@ def _of_numbers(now: Pulse, told: course.Course, ahead: forecast.Forecast) -> It
         text = f"Only {told.on_time} of the jobs of the last 5 minutes started within 5 s of their due time."
         yield Problem("warning", text)
     if ahead.over:
-        text = (
-            f"In {many(ahead.over, 'minute')} of the next hour more jobs come due than were ever managed in a minute."
-        )
+        text = f"In {many(ahead.over, 'minute')} of the next hour more jobs come due than were ever managed in a minute."
         yield Problem("warning", text, address("jobs_job_forecast"), "forecast")
 
 
@@ -209,13 +207,18 @@ def _of_queues(lines: Sequence[QueueLine]) -> Iterator[Problem]:
             )
     if len(late) > 5:
         yield Problem(
-            "alarm", f"{many(len(late) - 5, 'more queue is', 'more queues are')} late.", address("jobs_queue_changelist"), "queues"
+            "alarm",
+            f"{many(len(late) - 5, 'more queue is', 'more queues are')} late.",
+            address("jobs_queue_changelist"),
+            "queues",
         )
 
 
 def _of_types() -> Iterator[Problem]:
     for line in [line for line in type_lines() if line.parked][:3]:
-        told = f"{many(line.parked, 'job')} of type {show.visible(line.name)} parked: no live worker knows it."
+        told = (
+            f"{many(line.parked, 'job')} of type {show.visible(line.name)} parked: no live worker knows it."
+        )
         yield Problem("warning", told, named("jobs_job_type", line.name), "type")
 
 

@@ -132,7 +132,10 @@ def test_6_pause_a_queue_and_resume_it(visit: Visit, world: World, axe: str) -> 
     assert page.locator(".console-holds").count() == 0
     hold = Hold.objects.get()
     assert (hold.drain, hold.by) == (50, "maria")
-    assert list(OperatorAction.objects.order_by("-id").values_list("verb", flat=True)[:2]) == ["resume", "pause"]
+    assert list(OperatorAction.objects.order_by("-id").values_list("verb", flat=True)[:2]) == [
+        "resume",
+        "pause",
+    ]
 
 
 def test_7_change_the_limit_of_a_tenant(visit: Visit, world: World, axe: str) -> None:
