@@ -62,7 +62,7 @@ def panel(found: Why, job: Any) -> Panel:
         until=head.until,
         url=url,
         link=link,
-        gates=[_gate(name, codes, found, job) for name, codes in GATES] if waits else [],
+        gates=_gates(found, job) if waits else [],
         notes=[_sentence(reason.text) for reason in found.reasons if not reason.blocks],
     )
 
@@ -81,6 +81,14 @@ def fix(reason: Reason, job: Any) -> tuple[str, str]:
     if code == "no_dispatcher":
         return address("jobs_process_dispatchers"), "dispatchers"
     return "", ""
+
+
+def _gates(found: Why, job: Any) -> list[Gate]:
+    """All of GATES; whatever else is shut comes last, so that none is passed over."""
+    known = {code for _, codes in GATES for code in codes}
+    others = sorted({reason.code for reason in found.reasons if reason.blocks} - known)
+    named = [*GATES, *((code.replace("_", " ").capitalize(), (code,)) for code in others)]
+    return [_gate(name, codes, found, job) for name, codes in named]
 
 
 def _gate(name: str, codes: Sequence[str], found: Why, job: Any) -> Gate:
