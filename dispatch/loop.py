@@ -12,6 +12,7 @@ import psycopg
 
 from jobs import db
 from jobs.clock import DatabaseClock, boottime
+from jobs.conf import conf
 
 Connection = psycopg.Connection[Any]
 
@@ -68,7 +69,9 @@ class Loop:
     def run_pass(self) -> int:
         """One pass; a deadlock or serialisation failure is tried again at once, as it was rolled back whole."""
         if self._connection is None or self._connection.closed:
-            self._connection = db.connect(self.using, name=f"punctual {self.work.name}")
+            self._connection = db.connect(
+                self.using, name=f"punctual {self.work.name}", patience=conf().lease.total_seconds()
+            )
         for attempt in range(1, CONFLICT_TRIES + 1):
             try:
                 amount = self.work.run_once(self._connection, self.clock.read(self._connection))

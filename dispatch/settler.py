@@ -90,7 +90,9 @@ class Settler:
         while True:
             try:
                 if self._connection is None or self._connection.closed:
-                    self._connection = db.connect(self.using, name=self.name, generic=True)
+                    self._connection = db.connect(
+                        self.using, name=self.name, generic=True, patience=conf().lease.total_seconds()
+                    )
                 self._settled(settle(self._connection, batch))
                 return
             except INFRASTRUCTURE as error:

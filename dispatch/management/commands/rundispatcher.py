@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dispatch.dispatcher import Dispatcher
@@ -29,6 +31,8 @@ LOOPS = ("dispatch", "tick", "rescue", "upkeep")
 STUCK_SECONDS = 600.0
 """A loop without a pass for so long hangs where no error reaches it: leave, so that whoever runs us starts anew."""
 STUCK = 75
+LEAVE_SECONDS = 10.0
+"""How long all loops together may take to end; what they do is rolled back, and done by the next."""
 
 
 class Command(BaseCommand):
@@ -63,10 +67,14 @@ class Command(BaseCommand):
         logger.info("dispatcher started", extra={"loops": ",".join(only or LOOPS)})
         while not shutdown.drain.wait(1.0):
             self._exit_if_stuck(loops)
+        until = time.monotonic() + LEAVE_SECONDS
         for thread in threads:
-            thread.join(10.0)
-        with db.connect(database) as connection:
-            heartbeat.end(connection)
+            thread.join(max(0.0, until - time.monotonic()))
+        try:
+            with db.connect(database, patience=LEAVE_SECONDS) as connection:
+                heartbeat.end(connection)
+        except psycopg.Error as error:  # the lease of its row runs out by itself
+            logger.warning("left without the database", extra={"error": str(error).strip()})
 
     def _exit_if_stuck(self, loops: list[Loop]) -> None:
         for loop in loops:
