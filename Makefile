@@ -9,11 +9,11 @@ WORKERS ?= 2
 
 READY := $(if $(filter $(VENV)/bin/python,$(PY)),$(VENV)/.ready)
 PYTEST := -m pytest -n $(WORKERS) --dist loadfile
-SUITE := -m "not bench and not postgres15"
+SUITE := -m "not bench and not postgres15 and not model"
 ON_15 := $(wildcard tests/db tests/schema tests/concurrency)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo run stop test test-extra check fix bench
+.PHONY: help venv demo run stop test test-extra model storm check fix bench
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -39,7 +39,13 @@ test: $(READY) ## the test suite, on a PostgreSQL of its own
 	$(PY) $(PYTEST) $(SUITE) $(ARGS)
 
 test-extra: $(READY) ## what touches the database again, on Debian's PostgreSQL 15
-	TEST_POSTGRES=15 $(PY) $(PYTEST) -m "not bench" $(ON_15) $(ARGS)
+	TEST_POSTGRES=15 $(PY) $(PYTEST) -m "not bench and not model" $(ON_15) $(ARGS)
+
+model: $(READY) ## check the formal model of a job's life, and that each guard it lacks is missed (needs spin and gcc)
+	$(PY) -m tests.model $(ARGS)
+
+storm: $(READY) ## three minutes of faults against a real cluster, nothing lost (needs pgbouncer and libfaketime)
+	$(PY) -m tests.storm $(ARGS)
 
 check: $(READY) ## lint, format, types, layers, migrations
 	$(PY) -m ruff check .
