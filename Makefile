@@ -44,7 +44,7 @@ test-extra: $(READY) ## what touches the database again, on Debian's PostgreSQL 
 model: $(READY) ## check the formal model of a job's life, and that each guard it lacks is missed (needs spin and gcc)
 	$(PY) -m tests.model $(ARGS)
 
-storm: $(READY) ## three minutes of faults against a real cluster, nothing lost (needs pgbouncer and libfaketime)
+storm: $(READY) ## three minutes of faults against a real cluster, nothing lost (needs pgbouncer and gcc)
 	$(PY) -m tests.storm $(ARGS)
 
 check: $(READY) ## lint, format, types, layers, migrations

@@ -45,9 +45,7 @@ def connect(
     for ours in ("context", "cursor_factory", "prepare_threshold"):
         params.pop(ours, None)
     params["application_name"] = name[:63]
-    connection = Session.connect(
-        **params, autocommit=True, prepare_threshold=None if pooled else _NEVER
-    )
+    connection = Session.connect(**params, autocommit=True, prepare_threshold=None if pooled else _NEVER)
     if patience is not None:
         watch(connection, patience)
     if generic and not pooled:

@@ -87,9 +87,8 @@ def watch(session: Session, patience: float) -> None:
 def cut(session: Session) -> None:
     """End the connection under whoever waits for its reply; nothing when the reply has just come."""
     trips = session.trips
-    with suppress(OSError, psycopg.Error):
-        with socket.socket(fileno=os.dup(session.fileno())) as line:
-            # Still in the same round trip: so it was its socket that was copied, not another's of the same number.
-            if trips % 2 and session.trips == trips:
-                logger.warning("the database is silent: session cut", extra={"pid": session.info.backend_pid})
-                line.shutdown(socket.SHUT_RDWR)
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(session.fileno())) as line:
+        # Still in the same round trip: so it was its socket that was copied, not another's of the same number.
+        if trips % 2 and session.trips == trips:
+            logger.warning("the database is silent: session cut", extra={"pid": session.info.backend_pid})
+            line.shutdown(socket.SHUT_RDWR)

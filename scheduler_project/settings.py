@@ -66,7 +66,12 @@ TEMPLATES = [
 
 
 # A host that vanished, or a firewall that forgot the connection, is noticed within half a minute instead of hours.
-_SILENCE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+_SILENCE = {
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
 
 
 def _database(name: str, default: str | None = None) -> dict[str, Any]:

@@ -60,7 +60,7 @@ bit unflushed[JOBS];     /* claimed by a commit that a crash of the server may s
 byte process[WORKERS];   /* its id */
 byte held[WORKERS];      /* the token of its claim */
 byte job[WORKERS];
-bit running[WORKERS];
+byte running[WORKERS];   /* 1: a body; 2: it has ended, and nobody knows whether its result was written */
 
 /* the world */
 bit dead[PROCESSES];
@@ -167,14 +167,14 @@ end:
 #endif
     /* bodies.py: two bodies of one job only when the lease of one has ended, or the server has forgotten a claim */
     :: atomic {
-        held[w] != 0 && !running[w] ->
-        assert(!(running[1 - w] && job[1 - w] == job[w] && lease[process[1 - w]] == ALIVE
+        held[w] != 0 && running[w] == 0 ->
+        assert(!(running[1 - w] == 1 && job[1 - w] == job[w] && lease[process[1 - w]] == ALIVE
             && lease[process[w]] == ALIVE && !forgotten[w] && !forgotten[1 - w]));
         running[w] = 1
     }
     /* the body ends and its result is settled; when the reply is lost it is settled again */
     :: atomic {
-        held[w] != 0 && running[w] ->
+        held[w] != 0 && running[w] == 1 ->
         if
         :: result = OK
         :: result = FAIL
@@ -184,16 +184,16 @@ end:
         settle(job[w], held[w], result);
         if
         :: result = 0; let_go(w)
-        :: lost_replies > 0 -> lost_replies--
+        :: lost_replies > 0 -> lost_replies--; running[w] = 2
         fi
     }
     :: atomic {
-        held[w] != 0 && running[w] && !(entry[job[w]] && token[job[w]] == held[w]) ->
+        held[w] != 0 && running[w] == 2 ->
         settle(job[w], held[w], result); result = 0; let_go(w)
     }
     /* what has not started is given back: a deploy, or it has waited for too long */
     :: atomic {
-        held[w] != 0 && !running[w] && returns > 0 -> returns--;
+        held[w] != 0 && running[w] == 0 && returns > 0 -> returns--;
         settle(job[w], held[w], RETURN); let_go(w)
     }
 #ifndef NO_RECONCILE
@@ -215,7 +215,7 @@ end:
                 if
                 :: entry[i] && token[i] != 0 && owner[i] == process[w] ->
                     if
-                    :: running[w] && job[w] == i -> result = FAIL
+                    :: running[w] != 0 && job[w] == i -> result = FAIL
                     :: else -> result = RETURN
                     fi;
                     settle(i, token[i], result)

@@ -31,7 +31,9 @@ class Blamed:
 
     def claim_was_lost(self, run: Run) -> bool:
         return any(
-            strike.at_once and strike.pids is None and strike.began - 1 <= run.start <= strike.ended + LOST_CLAIM
+            strike.at_once
+            and strike.pids is None
+            and strike.began - 1 <= run.start <= strike.ended + LOST_CLAIM
             for strike in self.strikes
         )
 
@@ -60,11 +62,12 @@ def _excess(some: list[Run], finished: float | None) -> Iterable[Run]:
     """Runs that were followed by another although they neither failed nor asked for one; and such as began when the job
     had ended."""
     for run, following in zip(some, [*some[1:], None], strict=True):
-        if finished is not None and run.start > finished:
+        if (finished is not None and run.start > finished) or (
+            following is not None
+            and run.how not in (ERROR, SNOOZE)
+            and (finished is None or following.start <= finished)
+        ):
             yield run
-        elif following is not None and run.how not in (ERROR, SNOOZE):
-            if finished is None or following.start <= finished:
-                yield run
 
 
 def _excuses(strike: Strike, run: Run) -> bool:

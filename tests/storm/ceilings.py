@@ -38,6 +38,20 @@ def most(
     }
 
 
+def offenders(
+    runs: Mapping[UUID, list[Run]], strikes: Sequence[Strike], name: str
+) -> list[tuple[Run, float]]:
+    """Those that ran at once when there were most of them under this limit, and until when each counts."""
+    kind, _, which = name.partition(" ")
+    of = dict(CEILINGS)[kind]
+    held = [(run, held_until(run, strikes)) for some in runs.values() for run in some if of(run) == which]
+    worst = max(
+        (run.start for run, _ in held),
+        key=lambda at: sum(run.start <= at < until for run, until in held),
+    )
+    return [(run, until) for run, until in held if run.start <= worst < until]
+
+
 def held_until(run: Run, strikes: Iterable[Strike]) -> float:
     """When this run ended or its lease was lost, at the earliest."""
     lost = run.end if run.end is not None else float("inf")
@@ -53,9 +67,7 @@ def held_until(run: Run, strikes: Iterable[Strike]) -> float:
 
 
 def _most_at_once(intervals: Iterable[tuple[float, float]]) -> int:
-    changes = sorted(
-        change for start, end in intervals if end > start for change in ((start, 1), (end, -1))
-    )
+    changes = sorted(change for start, end in intervals if end > start for change in ((start, 1), (end, -1)))
     at_once = highest = 0
     for _, change in changes:
         at_once += change

@@ -19,7 +19,7 @@ import psycopg
 from jobs.clock import boottime
 from jobs.errors import SchedulerError
 from scheduler_project.children import ROOT
-from tests.storm import environment
+from tests.storm import clock
 from tests.storm.environment import DISPATCHERS, NEW, WORKERS, Addresses
 from tests.storm.fleet import Fleet, Member
 from tests.storm.ledger import START, VARIABLE, Ledger, Line
@@ -51,7 +51,7 @@ class Cluster:
         self.fleet = Fleet()
         self.ledger = Ledger(folder / "ledger")
         self.web_port = 0
-        self._faketime = environment.library("usr/lib/*/faketime/libfaketimeMT.so.1", "libfaketime")
+        self._clock_library = clock.build(folder)
 
     def start_server(self) -> None:
         self.server.start()
@@ -59,7 +59,9 @@ class Cluster:
 
     def addresses(self, name: str, *, pooled: bool) -> Addresses:
         direct = _url(self.proxy.add(f"{name}:direct", self.server.socket))
-        return Addresses(direct, _url(self.proxy.add(f"{name}:pooled", self.pooler.socket)) if pooled else None)
+        return Addresses(
+            direct, _url(self.proxy.add(f"{name}:pooled", self.pooler.socket)) if pooled else None
+        )
 
     def start_fleet(self) -> None:
         manage = str(ROOT / "manage.py")
@@ -85,15 +87,8 @@ class Cluster:
             env["WEB_BIND"] = f"127.0.0.1:{self.web_port}"
         member = Member(name, command, env, self.folder / f"{name.replace(' ', '-')}.log")
         if name in WRONG_CLOCKS:
-            member.clock = self.folder / f"{name.replace(' ', '-')}.clock"
-            member.clock.write_text("+0\n")
-            env.update(
-                LD_PRELOAD=str(self._faketime),
-                FAKETIME_TIMESTAMP_FILE=str(member.clock),
-                FAKETIME_CACHE_DURATION="1",
-                FAKETIME_DONT_FAKE_MONOTONIC="1",
-                DONT_FAKE_MONOTONIC="1",
-            )
+            member.clock = clock.Clock(self.folder / f"{name.replace(' ', '-')}.clock")
+            env.update(member.clock.variables(self._clock_library))
         if name == NEVER_OLD:
             member.version = NEW
         self.fleet.members.append(member)
@@ -120,9 +115,7 @@ class Cluster:
         return [
             line
             for line in lines
-            if line.event == START
-            and line.at > since
-            and (line.job_id, line.attempt, line.pid) not in over
+            if line.event == START and line.at > since and (line.job_id, line.attempt, line.pid) not in over
         ]
 
     def busy_worker(self, chance: Random) -> Member:
@@ -159,7 +152,7 @@ class Cluster:
         for member in self.fleet.members:
             member.send(signal.SIGCONT, group=True)
             if member.clock:
-                member.clock.write_text("+0\n")
+                member.clock.set(0)
         self.proxy.tell("", Link.resume)
         self.server.execute("ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
         self.fleet.tend()

@@ -7,7 +7,6 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.errors import NotConfigured
 from tests.storm.ledger import VARIABLE
 
 LEASE, GRACE = 6.0, 3.0
@@ -65,11 +64,3 @@ def enter(folder: Path, addresses: Addresses) -> None:
         STATIC_ROOT=str(folder / "static"),
     )
     os.environ[VARIABLE] = str(folder / "ledger")
-
-
-def library(pattern: str, package: str) -> Path:
-    """A file that a Debian package brings."""
-    found = sorted(Path("/").glob(pattern))
-    if not found:
-        raise NotConfigured(f"the storm needs Debian's {package}: apt-get install {package}")
-    return found[0]

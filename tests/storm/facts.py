@@ -54,9 +54,18 @@ def gather(cluster: Cluster, idle: list[str]) -> Facts:
     facts = Facts(idle=idle)
     with cluster.server.session() as connection:
         offset = _offset(connection)
-        for job_id, job_type, due, is_cron, state, attempt, most, crashes, pid, finished in connection.execute(
-            _JOBS
-        ):
+        for (
+            job_id,
+            job_type,
+            due,
+            is_cron,
+            state,
+            attempt,
+            most,
+            crashes,
+            pid,
+            finished,
+        ) in connection.execute(_JOBS):
             facts.jobs[job_id] = Fact(
                 job_type,
                 due - offset,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from jobs.clock import boottime
 from scheduler_project.children import ROOT
+from tests.storm.clock import Clock
 from tests.storm.environment import NEW, OLD
 
 READY = {"worker": "worker started", "dispatcher": "dispatcher started"}
@@ -27,8 +28,8 @@ class Member:
     command: Sequence[str]
     env: Mapping[str, str]
     log: Path
-    clock: Path | None = None
-    """The file that says by how much its wall clock is wrong."""
+    clock: Clock | None = None
+    """A wall clock that can be set."""
     version: str = OLD
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     leaving: bool = False

@@ -63,7 +63,7 @@ def judge(
         *_after_cancel(notes, facts, runs),
         *_attempts(notes, runs, blamed),
         *blamed.complaints,
-        *_limits(verdict.most),
+        *_limits(verdict.most, runs, notes),
         *_effects(facts),
         *_stale(facts, runs, blamed),
         *(f"{name} hit nothing that ran" for name, hits in verdict.hits.items() if not sum(hits)),
@@ -131,10 +131,16 @@ def _attempts(notes: Notes, runs: Mapping[UUID, list[Run]], blamed: blame.Blamed
                 yield f"{some[0].job_type} {job_id} ran {len(some)} times, {allowed} are allowed"
 
 
-def _limits(most: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+def _limits(
+    most: Mapping[str, tuple[int, int]], runs: Mapping[UUID, list[Run]], notes: Notes
+) -> Iterator[str]:
     for name, (seen, limit) in most.items():
         if seen > limit:
-            yield f"{name} had {seen} running at once, {limit} are allowed"
+            who = "; ".join(
+                f"{run.job_type} {run.job_id} in {run.pid} from {run.start:.2f} to {until:.2f} ({run.how})"
+                for run, until in ceilings.offenders(runs, notes.strikes, name)
+            )
+            yield f"{name} had {seen} running at once, {limit} are allowed: {who}"
 
 
 def _effects(facts: Facts) -> Iterator[str]:

@@ -18,8 +18,8 @@ from tests.storm.notes import Cancel, Notes, Promise
 
 RATE = 20.0
 """Jobs a second."""
-TENANTS = {"alpha": 5, "beta": 3, "gamma": 2, "delta": 1}
-LIMITS = {"beta": 3, "gamma": 1}
+TENANTS = {"alpha": 8, "beta": 2, "gamma": 1, "delta": 1}
+LIMITS = {"beta": 4, "gamma": 2}
 """max_running of tenants."""
 QUEUE_LIMITS = {"storm.narrow": 2}
 
@@ -69,7 +69,9 @@ class Client:
     def _forever(self, act: Callable[[int], None]) -> None:
         begun, number = time.monotonic(), 0
         while not self._stop.wait(max(0.0, begun + number / RATE - time.monotonic())):
-            begun = max(begun, time.monotonic() - number / RATE - 1.0)  # what an outage held up is not made up for
+            begun = max(
+                begun, time.monotonic() - number / RATE - 1.0
+            )  # what an outage held up is not made up for
             number += 1
             try:
                 act(number)
@@ -84,7 +86,9 @@ class Client:
         payload = KINDS[kind][1](chance)
         if number % POISON_EVERY == POISON_EVERY // 2:
             kind, payload = "storm.poison", {}
-        delay = timedelta(seconds=chance.choice([0.0, 0.0, chance.uniform(0.5, 4.0), chance.uniform(5.0, 12.0)]))
+        delay = timedelta(
+            seconds=chance.choice([0.0, 0.0, chance.uniform(0.5, 4.0), chance.uniform(5.0, 12.0)])
+        )
         (tenant,) = chance.choices(list(TENANTS), list(TENANTS.values()))
         key = f"key {chance.randrange(KEYS)}" if kind == "storm.unique" else None
         cancel_after = chance.uniform(0.0, 6.0) if chance.random() < CANCELLED else None

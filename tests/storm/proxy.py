@@ -76,7 +76,7 @@ class Link:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._carry(reader, forth, pair))
                 group.create_task(self._carry(back, writer, pair))
-        except* (OSError, asyncio.IncompleteReadError):
+        except* (OSError, RuntimeError):  # it was cut, or half-closed, under us
             pass
         finally:
             self.pairs.discard(pair)

@@ -10,7 +10,9 @@ from tests.storm.notes import Notes
 Row = tuple[str, str, str]
 
 
-def table(verdict: Verdict, notes: Notes, *, seed: int, throughput: tuple[float, float], restarts: int) -> str:
+def table(
+    verdict: Verdict, notes: Notes, *, seed: int, throughput: tuple[float, float], restarts: int
+) -> str:
     """Ends with the line that counts: `lost 0`."""
     rows = [*_faults(verdict), *_rows(verdict, notes, throughput, restarts)]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
@@ -23,11 +25,13 @@ def _faults(verdict: Verdict) -> Iterator[Row]:
         yield name, f"{len(hits)} x", f"{sum(hits)} runs under way"
 
 
-def _rows(
-    verdict: Verdict, notes: Notes, throughput: tuple[float, float], restarts: int
-) -> Iterator[Row]:
+def _rows(verdict: Verdict, notes: Notes, throughput: tuple[float, float], restarts: int) -> Iterator[Row]:
     before, after = throughput
-    yield "promised", f"{verdict.promised:,}", f"ids that schedule() returned; {notes.refused} calls were refused"
+    yield (
+        "promised",
+        f"{verdict.promised:,}",
+        f"ids that schedule() returned; {notes.refused} calls were refused",
+    )
     for state, count in sorted(verdict.ended.items()):
         yield state, f"{count:,}", ""
     yield "failed by crashes", f"{verdict.crashed_out}", "their process died three times: visibly failed"

@@ -17,7 +17,9 @@ from scheduler_project.embedded import account, presence, processes
 from scheduler_project.embedded.place import locate
 from tests.waiting import wait_until
 
-UNLIMITED = "-c statement_timeout=0 -c lock_timeout=0 -c transaction_timeout=0 -c default_transaction_read_only=off"
+UNLIMITED = (
+    "-c statement_timeout=0 -c lock_timeout=0 -c transaction_timeout=0 -c default_transaction_read_only=off"
+)
 SETTINGS = {"deadlock_timeout": "200ms", "max_connections": "250", "log_min_messages": "fatal"}
 OURS = "storm"
 """application_name of the storm's own sessions, which it spares."""
@@ -53,7 +55,9 @@ class Server:
 
     @contextmanager
     def session(self) -> Iterator[psycopg.Connection[Any]]:
-        with psycopg.connect(self.url, autocommit=True, application_name=OURS, options=UNLIMITED) as connection:
+        with psycopg.connect(
+            self.url, autocommit=True, application_name=OURS, options=UNLIMITED
+        ) as connection:
             yield connection
 
     def execute(self, *statements: str) -> None:

@@ -47,8 +47,9 @@ class Story:
         before = self.count_calm()
         self.screen.chapter("storm", f"{self.seconds:.0f} s of faults, drawn from seed {self.seed}.")
         for strike in self.weather.blow(self.seconds):
+            pids = "all" if strike.pids is None else ",".join(map(str, sorted(strike.pids)))
             self.screen.line(
-                f"{self.screen.elapsed:5.1f} s  {strike.name}, {strike.ended - strike.began:.1f} s"
+                f"{self.screen.elapsed:5.1f} s  {strike.name}, {strike.began:.1f} to {strike.ended:.1f}, {pids}"
             )
         self.screen.chapter("heal", "Everything is whole again.")
         self.cluster.heal()
@@ -85,7 +86,9 @@ class Story:
         CronDefinition.objects.update(enabled=False)
         self.cluster.wait(PATIENCE, lambda: not Timer.objects.exists() and not QueueEntry.objects.exists())
         for entry in QueueEntry.objects.all()[:SHOWN]:
-            self.screen.line(f"still there: {entry.job_type} {entry.job_id}, attempt {entry.attempt}, {vars(entry)}")
+            self.screen.line(
+                f"still there: {entry.job_type} {entry.job_id}, attempt {entry.attempt}, {vars(entry)}"
+            )
 
     def idle(self, since: float) -> list[str]:
         """Members that have done nothing since everything was whole again."""
@@ -105,7 +108,9 @@ class Story:
     def _web_answers(self) -> bool:
         def answers() -> bool:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.cluster.web_port}/healthz", timeout=5) as reply:
+                with urllib.request.urlopen(
+                    f"http://127.0.0.1:{self.cluster.web_port}/healthz", timeout=5
+                ) as reply:
                     return bool(reply.status == 200)
             except OSError:
                 return False

@@ -12,7 +12,7 @@ def step(cluster: Cluster, chance: Random) -> frozenset[int]:
     pids = frozenset[int]()
     for member in members:
         if member.clock:
-            member.clock.write_text(f"{chance.choice([-86400, -120, -5, 5, 120, 86400]):+d}\n")
+            member.clock.set(chance.choice([-86400, -120, -5, 5, 120, 86400]))
             pids |= member.pids
     cluster.wait(chance.uniform(2.0, 5.0))
     return pids

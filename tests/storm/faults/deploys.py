@@ -27,6 +27,5 @@ def dispatcher(cluster: Cluster, chance: Random) -> frozenset[int]:
     return frozenset()
 
 
-
 def _go_on(cluster: Cluster) -> None:
     cluster.wait(TURN)

@@ -15,12 +15,12 @@ def stall(cluster: Cluster, chance: Random) -> frozenset[int] | None:
     if chance.random() < 0.5:
         return _stall(cluster, "", None, chance.uniform(1.0, LEASE / 2))
     member = _one(cluster, chance)
-    return _stall(cluster, member.name, member.pids, chance.uniform(1.0, LEASE / 2))
+    return _stall(cluster, member.name, _bodies(member), chance.uniform(1.0, LEASE / 2))
 
 
 def stall_long(cluster: Cluster, chance: Random) -> frozenset[int] | None:
     member = _one(cluster, chance)
-    return _stall(cluster, member.name, member.pids, LEASE * chance.uniform(1.3, 1.8))
+    return _stall(cluster, member.name, _bodies(member), LEASE * chance.uniform(1.3, 1.8))
 
 
 def drop(cluster: Cluster, chance: Random) -> None:
@@ -39,7 +39,7 @@ def half_close(cluster: Cluster, chance: Random) -> None:
 def swallow(cluster: Cluster, chance: Random) -> frozenset[int]:
     """The connections of one process are dead for ever, and nobody tells it."""
     member = _one(cluster, chance)
-    pids = member.pids
+    pids = _bodies(member)
     cluster.proxy.tell(member.name, Link.swallow)
     cluster.wait(LEASE * 1.5)
     return pids
@@ -51,9 +51,11 @@ def _one(cluster: Cluster, chance: Random) -> Member:
     return cluster.ready("dispatcher", chance)
 
 
-def _stall(
-    cluster: Cluster, name: str, pids: frozenset[int] | None, seconds: float
-) -> frozenset[int] | None:
+def _bodies(member: Member) -> frozenset[int]:
+    return member.pids if member.kind == "worker" else frozenset()
+
+
+def _stall(cluster: Cluster, name: str, pids: frozenset[int] | None, seconds: float) -> frozenset[int] | None:
     cluster.proxy.tell(name, Link.stall)
     cluster.wait(seconds)
     cluster.proxy.tell(name, Link.resume)

@@ -12,4 +12,6 @@ def statements(cluster: Cluster, chance: Random) -> None:
     value = chance.choice(["2ms", "5ms", "20ms"])
     cluster.server.execute(f"ALTER SYSTEM SET {name} = '{value}'", "SELECT pg_reload_conf()")
     cluster.wait(chance.uniform(1.0, 4.0))
-    cluster.server.execute("SET statement_timeout = 0", f"ALTER SYSTEM RESET {name}", "SELECT pg_reload_conf()")
+    cluster.server.execute(
+        "SET statement_timeout = 0", f"ALTER SYSTEM RESET {name}", "SELECT pg_reload_conf()"
+    )
