@@ -11,7 +11,7 @@ from typing import Any
 from django.db import OperationalError, connections, transaction
 
 from dispatch.executor import AsyncLoop, call, completed, result_of_error
-from dispatch.settler import INFRASTRUCTURE, RETRY
+from dispatch.settler import RETRY
 from jobs import db
 from jobs.conf import conf
 from jobs.context import Context
@@ -66,7 +66,7 @@ def _was_committed(claim: Claim, using: str) -> bool:
                     "SELECT FROM jobs_queueentry WHERE job_id = %s AND lease_token = %s FOR UPDATE",
                     [claim.held.job_id, claim.held.lease_token],
                 ).fetchone()
-        except INFRASTRUCTURE as error:
+        except db.INFRASTRUCTURE as error:
             logger.warning(
                 "a commit is in doubt", extra={"job": str(claim.held.job_id), "error": str(error).strip()}
             )

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 import psycopg
+from django.db import InterfaceError, InternalError, OperationalError
 
 from jobs import db
 from jobs.clock import DatabaseClock, boottime
@@ -22,6 +23,8 @@ BACKOFF = (0.2, 5.0)
 """Seconds: the first wait after an error, and the longest."""
 CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 CONFLICT_TRIES = 3
+DJANGOS = (OperationalError, InterfaceError, InternalError)
+"""What Django makes of such errors, on its connection."""
 
 
 class Pass(Protocol):
@@ -86,7 +89,7 @@ class Loop:
         self.work.interrupted()
         self._close()
         wait: float = min(BACKOFF[1], BACKOFF[0] * 2 ** min(failures - 1, 10)) * random.uniform(0.5, 1.0)  # noqa: S311
-        if isinstance(error, psycopg.OperationalError):
+        if isinstance(error, (*db.INFRASTRUCTURE, *DJANGOS)):
             logger.warning(
                 "database lost", extra={"loop": self.work.name, "error": str(error).strip(), "wait": wait}
             )

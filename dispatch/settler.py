@@ -30,7 +30,6 @@ BATCH = 500
 GATHER = 0.01
 """Seconds in which results gather behind the first one."""
 RETRY = (0.1, 5.0)
-INFRASTRUCTURE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.InternalError)
 
 
 class Settler:
@@ -95,7 +94,7 @@ class Settler:
                     )
                 self._settled(settle(self._connection, batch))
                 return
-            except INFRASTRUCTURE as error:
+            except db.INFRASTRUCTURE as error:
                 logger.warning("results wait", extra={"results": len(batch), "error": str(error).strip()})
                 self._close()
                 time.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311

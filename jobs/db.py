@@ -15,6 +15,8 @@ from django.db import connections
 
 from jobs.patience import Session, watch
 
+INFRASTRUCTURE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.InternalError)
+"""Errors that say something of the server (gone, full, read-only, out of time), nothing of what was asked of it."""
 _NEVER = 1 << 31
 """Executions after which psycopg prepares a statement by itself."""
 DIRECT_ALIAS = "direct"

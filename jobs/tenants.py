@@ -21,7 +21,8 @@ def tenant_ids(slugs: Iterable[str], using: str = "default") -> dict[str, int]:
     if unknown := [slug for slug in wanted if (using, slug) not in _ids]:
         found = _read(unknown, using)
         if missing := [slug for slug in unknown if slug not in found]:
-            found |= _make(missing, using)
+            with connections[using].wrap_database_errors:
+                found |= _make(missing, using)
         with _lock:
             _ids.update({(using, slug): tenant_id for slug, tenant_id in found.items()})
     return {slug: _ids[using, slug] for slug in wanted}

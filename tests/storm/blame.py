@@ -59,14 +59,14 @@ def blame(runs: Mapping[UUID, list[Run]], strikes: Sequence[Strike], facts: Fact
 
 
 def _excess(some: list[Run], finished: float | None) -> Iterable[Run]:
-    """Runs that were followed by another although they neither failed nor asked for one; and such as began when the job
-    had ended."""
+    """Runs that were followed by another although they neither failed nor asked for one, or whose failure was not counted;
+    and such as began when the job had ended."""
     for run, following in zip(some, [*some[1:], None], strict=True):
-        if (finished is not None and run.start > finished) or (
-            following is not None
-            and run.how not in (ERROR, SNOOZE)
-            and (finished is None or following.start <= finished)
-        ):
+        if finished is not None and run.start > finished:
+            yield run
+        elif following is None or (finished is not None and following.start > finished):
+            continue
+        elif run.how not in (ERROR, SNOOZE) or (run.how == ERROR and following.attempt <= run.attempt):
             yield run
 
 

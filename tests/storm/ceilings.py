@@ -3,11 +3,11 @@ the database, cannot end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from uuid import UUID
 
 from tests.storm.environment import LEASE
-from tests.storm.notes import Strike
+from tests.storm.notes import Notes
 from tests.storm.runs import Run
 
 UNRENEWED = LEASE * 2 / 3
@@ -24,13 +24,13 @@ CEILINGS: list[tuple[str, Callable[[Run], str]]] = [
 
 def most(
     runs: Mapping[UUID, list[Run]],
-    strikes: Sequence[Strike],
+    notes: Notes,
     tenants: Mapping[str, int],
     queues: Mapping[str, int],
 ) -> dict[str, tuple[int, int]]:
     """By limit: the most that ran at once, and the limit. Rates, pairs and keys have their place beside these."""
     limits: dict[str, Mapping[str, int]] = {"tenant": tenants, "queue": queues}
-    held = [(run, run.start, held_until(run, strikes)) for some in runs.values() for run in some]
+    held = [(run, run.start, held_until(run, notes)) for some in runs.values() for run in some]
     return {
         f"{kind} {name}": (_most_at_once((start, end) for run, start, end in held if of(run) == name), limit)
         for kind, of in CEILINGS
@@ -38,13 +38,11 @@ def most(
     }
 
 
-def offenders(
-    runs: Mapping[UUID, list[Run]], strikes: Sequence[Strike], name: str
-) -> list[tuple[Run, float]]:
+def offenders(runs: Mapping[UUID, list[Run]], notes: Notes, name: str) -> list[tuple[Run, float]]:
     """Those that ran at once when there were most of them under this limit, and until when each counts."""
     kind, _, which = name.partition(" ")
     of = dict(CEILINGS)[kind]
-    held = [(run, held_until(run, strikes)) for some in runs.values() for run in some if of(run) == which]
+    held = [(run, held_until(run, notes)) for some in runs.values() for run in some if of(run) == which]
     worst = max(
         (run.start for run, _ in held),
         key=lambda at: sum(run.start <= at < until for run, until in held),
@@ -52,17 +50,13 @@ def offenders(
     return [(run, until) for run, until in held if run.start <= worst < until]
 
 
-def held_until(run: Run, strikes: Iterable[Strike]) -> float:
-    """When this run ended or its lease was lost, at the earliest."""
-    lost = run.end if run.end is not None else float("inf")
-    for strike in strikes:
+def held_until(run: Run, notes: Notes) -> float:
+    """When this run ended, its process died or its lease was lost, at the earliest."""
+    lost = run.end if run.end is not None else notes.last_seen.get(run.pid, run.start)
+    for strike in notes.strikes:
         hit = strike.pids is None or run.pid in strike.pids
-        if not hit or run.start > strike.ended + (BUFFERED if strike.at_once else 0.0):
-            continue
-        gone = strike.began - UNWRITTEN if strike.at_once else strike.began + UNRENEWED
-        lost = min(lost, gone)
-    if lost == float("inf"):
-        return run.start  # cut off by its own doing
+        if hit and run.start <= strike.ended + (BUFFERED if strike.at_once else 0.0):
+            lost = min(lost, strike.began - UNWRITTEN if strike.at_once else strike.began + UNRENEWED)
     return max(run.start, lost)
 
 

@@ -54,7 +54,7 @@ def judge(
     verdict.lost = [*_lost(notes, facts, runs)]
     blamed = blame.blame(runs, notes.strikes, facts)
     verdict.excess, verdict.in_flight, verdict.hits = len(blamed.excess), blamed.in_flight, blamed.hits
-    verdict.most = ceilings.most(runs, notes.strikes, tenants, queues)
+    verdict.most = ceilings.most(runs, notes, tenants, queues)
     verdict.atomic = sum(fact.job_type == "storm.atomic" for fact in facts.jobs.values())
     verdict.crashed_out = sum(_crashed_out(fact) for fact in facts.jobs.values())
     verdict.complaints = [
@@ -138,7 +138,7 @@ def _limits(
         if seen > limit:
             who = "; ".join(
                 f"{run.job_type} {run.job_id} in {run.pid} from {run.start:.2f} to {until:.2f} ({run.how})"
-                for run, until in ceilings.offenders(runs, notes.strikes, name)
+                for run, until in ceilings.offenders(runs, notes, name)
             )
             yield f"{name} had {seen} running at once, {limit} are allowed: {who}"
 

@@ -61,6 +61,11 @@ class Client:
         for thread in self._threads:
             thread.start()
 
+    @property
+    def complaints(self) -> list[str]:
+        """A verb raised what no caller expects: its thread is gone."""
+        return [f"the client's {each.name} raised" for each in self._threads if not each.is_alive()]
+
     def stop(self) -> None:
         self._stop.set()
         for thread in self._threads:

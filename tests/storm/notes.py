@@ -52,6 +52,8 @@ class Notes:
     retries: dict[UUID, int] = field(default_factory=dict)
     """How often a retry may have been granted."""
     strikes: list[Strike] = field(default_factory=list)
+    last_seen: dict[int, float] = field(default_factory=dict)
+    """When each process that runs bodies was last seen alive."""
     refused: int = 0
     """Calls of schedule() that raised: nothing was promised."""
     lock: threading.Lock = field(default_factory=threading.Lock)

@@ -12,6 +12,7 @@ from django.db import connections
 from jobs.clock import boottime
 from jobs.models import CronDefinition, Queue, QueueEntry, Tenant, Timer
 from tests.demo.screen import Screen
+from tests.storm.census import Census
 from tests.storm.cluster import Cluster
 from tests.storm.environment import LEASE
 from tests.storm.facts import gather
@@ -37,11 +38,13 @@ class Story:
         self.notes = Notes()
         self.client = Client(seed, self.notes)
         self.weather = Weather(seed, cluster, self.notes)
+        self.census = Census(cluster.fleet, self.notes.last_seen)
 
     def tell(self) -> int:
         """The exit code: 0 only when everything held."""
         self.prepare()
         self.cluster.start_fleet()
+        self.census.start()
         self.screen.chapter("load", "Jobs of all kinds, at a steady rate.")
         self.client.start()
         before = self.count_calm()
@@ -56,14 +59,16 @@ class Story:
         self.cluster.wait(SETTLED)
         healed = boottime()
         after = self.count_calm()
+        complaints = self.client.complaints
         self.client.stop()
         self.wait_for_quiet()
         idle = self.idle(healed - SETTLED)
         self.weather.end()
+        self.census.end()
         self.screen.chapter("judgement", "What was promised, against the ledger that the handlers wrote.")
         facts = gather(self.cluster, idle)
         verdict = judge(self.cluster.ledger.read(), self.notes, facts, LIMITS, QUEUE_LIMITS)
-        verdict.complaints += self.cluster.fleet.complaints
+        verdict.complaints += [*complaints, *self.cluster.fleet.complaints]
         return self.say(verdict, (before, after))
 
     def prepare(self) -> None:

@@ -191,14 +191,15 @@ def test_a_running_job_that_was_asked_to_stop_makes_no_further_attempt(case: Cas
 
 
 def test_more_attempts_than_allowed(case: Case) -> None:
-    case.run(case.first, at=99.99, how=ERROR, attempt=21, seconds=0.001)
-    case.tell(case.first, due=99.0)
+    case.forget_runs_of(case.first)
+    case.run(case.first, at=100.0, attempt=21)
+    case.tell(case.first, attempt=21)
     assert "attempt 21 of 20" in case.complaint()
 
 
 def test_more_runs_than_attempts_and_retries_allow(case: Case) -> None:
-    case.run(case.doomed, at=103.9, how=ERROR, kind="storm.doomed", seconds=0.01)
-    case.tell(case.doomed, due=103.0)
+    case.run(case.doomed, at=106.0, how=ERROR, kind="storm.doomed", attempt=4)
+    case.tell(case.doomed, finished=107.0)
     assert "ran 4 times, 3 are allowed" in case.complaint()
     case.notes.retries[case.doomed] = 1
     assert case.judge().exit_code == 0
@@ -215,6 +216,14 @@ def test_a_second_run_needs_a_fault(case: Case, how: str | None) -> None:
     verdict = case.judge()
     assert (verdict.exit_code, verdict.excess, verdict.in_flight) == (0, 1, 1)
     assert verdict.hits == {"hit": [1]}
+
+
+def test_a_failure_that_was_not_counted_needs_a_fault(case: Case) -> None:
+    case.run(case.doomed, at=103.0, how=ERROR, kind="storm.doomed", pid=OTHER)
+    case.tell(case.doomed, due=103.0)
+    assert all("once too often" in each or "ran 4" in each for each in case.judge().complaints)
+    case.strike(103.0, 104.0, OTHER)
+    assert case.judge().exit_code == 0
 
 
 def test_a_fault_of_another_process_or_time_is_no_excuse(case: Case) -> None:
@@ -270,15 +279,15 @@ def test_a_frozen_run_counts_until_its_lease_can_have_ended(case: Case) -> None:
     assert case.complaint().startswith("queue storm.narrow had 2 running at once, 1 are allowed: ")
 
 
-def test_a_killed_run_counts_until_it_was_killed(case: Case) -> None:
+def test_a_run_that_was_cut_off_counts_as_long_as_its_process_lived(case: Case) -> None:
     case.forget_runs_of(case.narrow)
     case.run(case.narrow, at=102.0, how=None, pid=OTHER, kind="storm.narrow", queue="storm.narrow")
     case.run(case.narrow, at=104.0, kind="storm.narrow", queue="storm.narrow")
     case.tell(case.narrow, finished=105.0)
-    case.strike(104.5, 104.6, OTHER, at_once=True)
+    case.strike(103.0, 105.0, OTHER)
+    case.notes.last_seen[OTHER] = 103.9
     assert case.judge().exit_code == 0
-    case.notes.strikes.clear()
-    case.strike(105.5, 105.6, OTHER, at_once=True)
+    case.notes.last_seen[OTHER] = 104.2
     assert case.complaint().startswith("queue storm.narrow had 2 running at once, 1 are allowed: ")
 
 
