@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
+from django.db import connections
 
+from jobs.models import QueueEntry
 from tests import commands as commands_of_tests
 from tests.commands import Commands, Ledger
+from tests.factories import schedule
 from tests.racing import assert_sound, due_job
 from tests.storm.proxy import Link, Proxy
 from tests.waiting import wait_until
@@ -64,10 +68,14 @@ def test_st_05_a_worker_whose_connections_are_dead_connects_anew(
 
 
 def test_mi_07_a_dispatcher_whose_connections_are_dead_connects_anew(way: Way, beyond: Commands) -> None:
-    dispatcher = beyond.dispatcher()
+    dispatcher = beyond.dispatcher("--only", "dispatch")
+    sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'punctual %'"
+    with connections["default"].cursor() as cursor:
+        wait_until(lambda: cursor.execute(sessions) or cursor.fetchone()[0] >= 2, what="its two loops")
     way.swallow()
-    dispatcher.says('event="database lost"')
     dispatcher.says("the database is silent")
+    job = schedule(delay=timedelta(seconds=8))
+    wait_until(lambda: QueueEntry.objects.filter(pk=job.id).exists(), what="a dispatch after the silence")
     assert dispatcher.process.poll() is None
 
 

@@ -64,6 +64,11 @@ class Link:
         for pair in self.pairs:
             pair.swallowed = True
 
+    def close(self) -> None:
+        self.drop()
+        if self._server is not None:
+            self._server.close()
+
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             back, forth = await asyncio.open_unix_connection(self.target)
@@ -123,6 +128,16 @@ class Proxy:
         asyncio.run_coroutine_threadsafe(do(), self._loop).result(10)
 
     def close(self) -> None:
-        self.tell("", Link.drop)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _end(self) -> None:
+        for link in self.links.values():
+            link.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0)  # the transports take their leave
