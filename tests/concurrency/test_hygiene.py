@@ -137,3 +137,18 @@ def test_an_idle_thread_keeps_no_connection_and_starts_anew() -> None:
         return [*found, is_clean()]
 
     assert in_a_thread(bodies) == [False, True, True]
+
+
+def test_cx_04_a_statement_that_one_body_has_prepared_can_be_sent_by_the_next() -> None:
+    """An atomic body's completion is prepared in its thread's session, which is reset after each body."""
+
+    def bodies() -> list[int]:
+        found = []
+        for prepare in (False, True, True, False, True):
+            with clean_connections():
+                run("SELECT 1")
+                row = django.connection.execute("SELECT 7", prepare=prepare).fetchone()
+                found.append(row[0])
+        return found
+
+    assert in_a_thread(bodies) == [7] * 5

@@ -15,9 +15,9 @@ LEAVE = GRACE + 20.0
 def worker(cluster: Cluster, chance: Random) -> frozenset[int]:
     member = cluster.busy_worker(chance)
     pids = member.pids
+    if member.name == NEVER_OLD:
+        member.version = OLD  # so that what comes is new
     cluster.fleet.deploy(member, LEAVE, lambda: _go_on(cluster))
-    if member.name == NEVER_OLD and member.version == OLD:
-        cluster.fleet.deploy(member, LEAVE, lambda: _go_on(cluster))
     return pids
 
 
