@@ -38,8 +38,9 @@ stop: $(READY) ## stop the PostgreSQL that demo, run or manage.py started
 test: $(READY) ## the test suite, on a PostgreSQL of its own
 	$(PY) $(PYTEST) $(SUITE) $(ARGS)
 
-test-extra: $(READY) ## what touches the database again, on Debian's PostgreSQL 15
+test-extra: $(READY) ## what touches the database on Debian's PostgreSQL 15; processes again, under a role with rows only
 	TEST_POSTGRES=15 $(PY) $(PYTEST) -m "not bench and not model" $(ON_15) $(ARGS)
+	TEST_ROLE=application $(PY) $(PYTEST) -m "not bench and not model" tests/process $(ARGS)
 
 model: $(READY) ## check the formal model of a job's life, and that each guard it lacks is missed (needs spin and gcc)
 	$(PY) -m tests.model $(ARGS)

@@ -44,8 +44,9 @@ class Pass(Protocol):
 
 
 class Loop:
-    def __init__(self, work: Pass, using: str = "default") -> None:
-        self.work, self.using = work, using
+    def __init__(self, work: Pass, using: str = "default", *, generic: bool = False) -> None:
+        """`generic`: as of `db.connect`."""
+        self.work, self.using, self.generic = work, using, generic
         self.clock = DatabaseClock()
         self.last_pass = boottime()
         """Boot time of the end of the last pass that did not fail."""
@@ -73,7 +74,10 @@ class Loop:
         """One pass; a deadlock or serialisation failure is tried again at once, as it was rolled back whole."""
         if self._connection is None or self._connection.closed:
             self._connection = db.connect(
-                self.using, name=f"punctual {self.work.name}", patience=conf().lease.total_seconds()
+                self.using,
+                name=f"punctual {self.work.name}",
+                generic=self.generic,
+                patience=conf().lease.total_seconds(),
             )
         for attempt in range(1, CONFLICT_TRIES + 1):
             try:

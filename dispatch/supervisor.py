@@ -186,7 +186,7 @@ class Supervisor:
             # Direct: a renewal must not stand in a pooler's queue, nor its lock_timeout stay in a session of others.
             third = conf().lease.total_seconds() / 3
             self._connection = db.connect(
-                self.settings.using, direct=True, name="punctual supervisor", patience=third
+                self.settings.using, direct=True, name="punctual supervisor", generic=True, patience=third
             )
             self._connection.execute(
                 "SELECT set_config('lock_timeout', %s, false)", [f"{int(third * 750)}ms"]

@@ -51,8 +51,11 @@ def connect(
     if patience is not None:
         watch(connection, patience)
     if generic and not pooled:
-        # A plan that was made while a table had one page must not read it whole when it has a million rows.
-        connection.execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off")
+        # A plan that was made while a table had one page must not read it whole when it has a million rows. What is
+        # asked one by one is different each time: nothing to remember.
+        connection.execute(
+            "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_memoize = off"
+        )
     if connection.info.parameter_status("TimeZone") != "UTC":
         connection.execute("SET TIME ZONE 'UTC'")
     return connection

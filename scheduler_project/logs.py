@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 
 _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _PLAIN = re.compile(r"[^\s=\"\\]+")
+FIELD_KEPT = 8000
+"""Characters of one field, its beginning and its end: an error may carry a row of the database, or a payload."""
 
 
 class LineFormatter(logging.Formatter):
@@ -34,6 +36,9 @@ def _quoted(value: object) -> str:
     elif isinstance(value, float):
         value = round(value, 6)
     text = str(value)
+    if len(text) > FIELD_KEPT:
+        half = FIELD_KEPT // 2
+        text = f"{text[:half]} … {len(text) - 2 * half:,} characters … {text[-half:]}"
     return (
         text
         if _PLAIN.fullmatch(text) and text.isprintable()

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db import connections
 
+from tests import application
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -99,7 +100,7 @@ class Commands:
 
     def start(self, *arguments: str, **env: str) -> Command:
         log = self.folder / f"{len(self._started)}-{arguments[0]}.log"
-        command = Command(arguments, {**self.env, **env}, log)
+        command = Command(arguments, application.environment(arguments[0], {**self.env, **env}), log)
         self._started.append(command)
         return command
 

@@ -21,7 +21,7 @@ import psycopg
 from jobs import arrays
 from jobs.clock import DatabaseClock
 from jobs.errors import SchedulerError
-from jobs.leases.looks import Looks
+from jobs.leases.looks import REACH, Looks
 from jobs.leases.ring import NIL, Mark, Pair, Share, just_before
 from jobs.partitions import day_of
 from jobs.results import Claim, Held
@@ -35,8 +35,6 @@ FREE_SECONDS = 0.02
 """Seconds between two questions for tenants that were at their limit; an own settle brings one back at once."""
 BUSY_SECONDS = (0.005, 0.02)
 """How long a tenant or queue that another claimer has locked is passed over."""
-REACH = 2
-"""A steady flow is claimed in batches: the next one is due when as much time as it reaches beyond the wake has passed."""
 BUSY_SHARE, IDLE_SHARE = 20, 4
 """The question takes at most a twentieth of the time, a quarter when there is nothing else to do."""
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from heapq import heapify, heappop
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import psycopg
@@ -42,6 +42,10 @@ SHARE = 20
 """No kind of look takes more than a twentieth of the time."""
 CROWD = timedelta(seconds=0.005)
 """So many in so short a time are work for every process."""
+REACH = 2
+"""A steady flow is claimed in batches: a claim takes what comes within so many times as long as it is made ahead."""
+GATHER = 0.75
+"""Of that further reach, what is let in: nobody's clock is exact, and what a claim does not reach waits for a look."""
 COMING = 32
 """How many future entries of a queue a look tells: when to wake, and for whom."""
 
@@ -65,13 +69,21 @@ class Line:
     """Marks of touched pairs as they were when the proof of the next sweep began."""
 
     def arrive(self, now: datetime) -> bool:
-        """Let those whose time has come enter the ring; True when there were any."""
-        arrived = False
-        while self.coming and self.coming[0][0] <= now:
-            _, pair, weight, limited, run_at = heappop(self.coming)
-            self.ring.see(pair, weight, limited, run_at)
-            arrived = True
-        return arrived
+        """Let those whose time has come enter the ring, and with them what the same claim may take; True when there
+        were any."""
+        if not self.coming or self.coming[0][0] > now:
+            return False
+        until, held_back = now + GATHER * (REACH - 1) * self.ahead, []
+        while self.coming and self.coming[0][0] <= until:
+            entry = heappop(self.coming)
+            claim_at, pair, weight, limited, run_at = entry
+            if now < claim_at == run_at:  # it must start at once
+                held_back.append(entry)
+            else:
+                self.ring.see(pair, weight, limited, run_at)
+        for entry in held_back:
+            heappush(self.coming, entry)
+        return True
 
     def took(self, claims: Iterable[Claim]) -> None:
         """These need no waking for any more. What must start at once may share their pair and time."""

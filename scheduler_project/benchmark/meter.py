@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -107,9 +107,23 @@ def tree_cpu(roots: Iterable[int]) -> float | None:
     """Seconds of CPU that these processes and their descendants have used, those that have ended included."""
     if not (PROC / "self" / "stat").exists():
         return None
+    return sum(used for _, used in _tree(roots))
+
+
+def tree_memory(roots: Iterable[int]) -> float:
+    """Bytes of memory that are resident in these processes and their descendants; 0 where there is no /proc."""
+    pages = 0
+    for pid, _ in _tree(roots):
+        with suppress(OSError):
+            pages += int((PROC / str(pid) / "statm").read_text().split()[1])
+    return float(pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+def _tree(roots: Iterable[int]) -> Iterator[tuple[int, float]]:
+    """Each of these processes and their descendants, and the seconds of CPU it has used."""
     seconds: dict[int, float] = {}
     children: dict[int, list[int]] = defaultdict(list)
-    for entry in PROC.iterdir():
+    for entry in PROC.iterdir() if PROC.exists() else ():
         if entry.name.isdigit():
             with suppress(OSError):
                 parent, used = _stat(entry)
@@ -122,7 +136,7 @@ def tree_cpu(roots: Iterable[int]) -> float | None:
         if pid not in found:
             found.add(pid)
             todo += children[pid]
-    return sum(seconds.get(pid, 0.0) for pid in found)
+            yield pid, seconds.get(pid, 0.0)
 
 
 def _stat(process: Path) -> tuple[int, float]:

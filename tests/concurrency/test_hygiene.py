@@ -10,6 +10,7 @@ from django.db import connection as django
 
 from dispatch import hygiene
 from dispatch.hygiene import clean_connections, close_connections
+from jobs.db import ServerBound
 from jobs.models import Queue
 from tests.racing import beside
 
@@ -147,7 +148,7 @@ def test_cx_04_a_statement_that_one_body_has_prepared_can_be_sent_by_the_next() 
         for prepare in (False, True, True, False, True):
             with clean_connections():
                 run("SELECT 1")
-                row = django.connection.execute("SELECT 7", prepare=prepare).fetchone()
+                row = ServerBound(django.connection).execute("SELECT 7", prepare=prepare).fetchone()
                 found.append(row[0])
         return found
 

@@ -28,6 +28,9 @@ class Seen:
     read: int = 0
     """Rows of tables that grow that its scans looked at, without those of a single pass over a whole table: that is
     the planner's good right when a table is small, and never quadratic."""
+    compared: int = 0
+    """Pairs of rows that a nested loop put beside each other in vain: with a wrong estimate of one row on either side,
+    the product of both."""
     asked: int = 0
     """The length of its longest list of values."""
     written: int = 0
@@ -151,6 +154,7 @@ def _walk(node: dict[str, Any], seen: Seen) -> None:
             seen.sequential.add(node["Relation Name"])
         if node["Relation Name"] not in SMALL and not (kind == "Seq Scan" and loops == 1):
             seen.read += looked_at
+    seen.compared += round(node.get("Rows Removed by Join Filter", 0) * loops)
     if loops and "Index Name" in node:
         seen.indexes.add(node["Index Name"])
     if kind == "ModifyTable":

@@ -122,8 +122,8 @@ MUTANTS: Mutants = {
     ahead.test_what_is_coming_takes_a_turn_when_its_time_has_come: [
         (Looks._narrow_or_wide, "heapify(line.coming)", "pass"),
         (Looks._see, "if run_at > now:", "if False:"),
-        (Line.arrive, "<= now", "< now"),
-        (Line.arrive, "arrived = True", "pass"),
+        (Line.arrive, "> now", ">= now"),
+        (Line.arrive, "return True", "return False"),
     ],
     ahead.test_what_is_due_takes_its_turn_at_once_and_is_not_coming: [
         (Looks._see, "if run_at > now:", "if run_at >= now:")
@@ -137,6 +137,15 @@ MUTANTS: Mutants = {
         (Line.took, " or e[0] == e[4]", "")
     ],
     ahead.test_each_look_tells_anew_what_is_coming: [(Looks._narrow_or_wide, "line.coming.clear()", "pass")],
+    ahead.test_what_the_same_claim_reaches_is_let_in_with_it: [
+        (Line.arrive, "now + GATHER * (REACH - 1) * self.ahead", "now"),
+        (Line.arrive, "GATHER * ", ""),
+    ],
+    ahead.test_what_must_start_at_once_is_not_let_in_with_others: [
+        (Line.arrive, "if now < claim_at == run_at:", "if False:"),
+        (Line.arrive, "now < claim_at == run_at", "claim_at == run_at"),
+        (Line.arrive, "heappush(self.coming, entry)", "pass"),
+    ],
     ahead.test_an_entry_may_be_claimed_a_moment_ahead: [(Looks._see, "run_at - line.ahead", "run_at")],
     what_must_start_at_once_is_not_claimed_ahead: [
         (Looks._see, "flag or limited", "flag"),

@@ -4,7 +4,7 @@ import logging
 import shlex
 from datetime import UTC, datetime
 
-from scheduler_project.logs import LineFormatter
+from scheduler_project.logs import FIELD_KEPT, LineFormatter
 
 
 def line(message: str, *args: object, exc_info: object = None, **extra: object) -> str:
@@ -53,3 +53,11 @@ def test_a_traceback_stays_in_the_line() -> None:
     assert "\n" not in said
     assert 'error="Traceback' in said
     assert "ValueError: no\\nway" in said
+
+
+def test_a_field_is_bounded_and_says_what_is_missing() -> None:
+    half = FIELD_KEPT // 2
+    said = line("failed", error="e" * (half + 12_345) + "z" * half, fine="f" * FIELD_KEPT)
+
+    assert f'error="{"e" * half} … 12,345 characters … {"z" * half}"' in said
+    assert said.endswith(f" fine={'f' * FIELD_KEPT}")

@@ -99,6 +99,26 @@ def test_an_entry_may_be_claimed_a_moment_ahead() -> None:
     assert line.ring.marks[PAIR] == mark(3)
 
 
+def test_what_the_same_claim_reaches_is_let_in_with_it() -> None:
+    line = line_of(coming(3, 3.3, 3.5, ahead=0.5))
+    assert line.arrive(at(2.5))
+    assert [run_at for *_, run_at in line.coming] == [at(3.5)], "a claim reaches it, if all clocks agree"
+
+
+def test_what_must_start_at_once_is_not_let_in_with_others() -> None:
+    server = Server()
+    looks = looks_of(server)
+    line_of(looks).ahead = timedelta(seconds=0.5)
+    server.finds("look", 3)
+    server.finds("look", 2.8, flag=True)
+    look_after(looks, server, 0.1)
+    line = line_of(looks)
+    assert line.arrive(at(2.5))
+    assert (line.next_at, len(line.coming)) == (at(2.8), 1)
+    assert line.arrive(at(2.8))
+    assert not line.coming
+
+
 @pytest.mark.parametrize(("flag", "limited"), [(True, False), (False, True)])
 def test_what_must_start_at_once_is_not_claimed_ahead(flag: bool, limited: bool) -> None:
     assert line_of(coming(3, ahead=0.5, flag=flag, limited=limited)).next_at == at(3)

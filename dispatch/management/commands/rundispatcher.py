@@ -55,7 +55,10 @@ class Command(BaseCommand):
         if unknown := set(only or ()) - set(makers):
             raise CommandError(f"--only knows {', '.join(makers)}, not {', '.join(sorted(unknown))}")
         heartbeat = Heartbeat(ProcessKind.DISPATCHER)
-        loops = [Loop(heartbeat, database), *(Loop(makers[name](), database) for name in only or LOOPS)]
+        loops = [
+            Loop(heartbeat, database),
+            *(Loop(makers[name](), database, generic=name == Rescuer.name) for name in only or LOOPS),
+        ]
         shutdown = Shutdown()
         shutdown.install()
         threads = [

@@ -13,6 +13,7 @@ from scheduler_project.benchmark.workloads import (
     pinned,
     precision,
     schedule,
+    soak,
     steady,
     wal,
 )
@@ -26,4 +27,5 @@ WORKLOADS: dict[str, Callable[[Stage], Report]] = {
     "wal": wal.run,
     "dispatchers": dispatchers.run,
     "pinned": pinned.run,
+    "soak": soak.run,
 }

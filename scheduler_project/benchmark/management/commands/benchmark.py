@@ -23,6 +23,8 @@ from scheduler_project.benchmark.report import Report, summary
 from scheduler_project.children import STOPPING
 
 NAMES = ("schedule", "burst", "steady", "precision", "parked", "wal", "dispatchers", "pinned")
+LONG = ("soak",)
+"""Not among `all`."""
 ALL = "all"
 STOPPED = 130
 
@@ -31,7 +33,7 @@ class Command(BaseCommand):
     help = __doc__ or ""
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("workload", choices=[*NAMES, ALL])
+        parser.add_argument("workload", choices=[*NAMES, *LONG, ALL])
         parser.add_argument("--jobs", type=positive, help="how many, instead of the workload's own number")
         parser.add_argument(
             "--json", dest="file", type=Path, metavar="FILE", help="write what was found there as well"
