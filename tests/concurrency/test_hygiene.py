@@ -143,13 +143,12 @@ def test_an_idle_thread_keeps_no_connection_and_starts_anew() -> None:
 def test_cx_04_a_statement_that_one_body_has_prepared_can_be_sent_by_the_next() -> None:
     """An atomic body's completion is prepared in its thread's session, which is reset after each body."""
 
-    def bodies() -> list[int]:
-        found = []
+    def bodies() -> list[tuple[int]]:
+        found: list[tuple[int]] = []
         for prepare in (False, True, True, False, True):
             with clean_connections():
                 run("SELECT 1")
-                row = ServerBound(django.connection).execute("SELECT 7", prepare=prepare).fetchone()
-                found.append(row[0])
+                found += ServerBound(django.connection).execute("SELECT 7", prepare=prepare).fetchall()
         return found
 
-    assert in_a_thread(bodies) == [7] * 5
+    assert in_a_thread(bodies) == [(7,)] * 5

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
 from jobs.leases import rescue
 from jobs.models import Job, Process, Tenant
-from jobs.results import Completed
+from jobs.results import Claim, Completed
 from jobs.states import JobState
 from tests.factories import failed, finish, process, schedule, take
 from tests.racing import Connection, assert_sound, beside, due_job
@@ -31,7 +32,7 @@ def test_ld_01_every_verb_works_when_its_numbers_are_large(connection: Connectio
         jobs = [due_job(tenant=f"tenant {n}") for n in range(4)]
         Tenant.objects.filter(slug="tenant 1").update(max_running=1)
         mine, gone = process(connection), process(connection, lease=timedelta())
-        held = {}
+        held: dict[UUID, Claim] = {}
         while len(held) < len(jobs):  # a limit is learnt by the first claim and locked for by the second
             held |= {each.held.job_id: each for each in take(connection, jobs[0].queue, mine)}
         finish(connection, held[jobs[0].id], Completed())

@@ -63,7 +63,7 @@ class Server:
     def execute(self, *statements: str) -> None:
         with self.session() as connection:
             for statement in statements:
-                connection.execute(statement)  # type: ignore[arg-type]
+                connection.execute(statement)
 
     def remove(self) -> None:
         place = locate(self.data)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from tests.storm.cluster import NEVER_OLD, TURN, Cluster
-from tests.storm.environment import GRACE
-from tests.storm.fleet import OLD
+from tests.storm.environment import GRACE, OLD
 
 LEAVE = GRACE + 20.0
 """Seconds in which a process must have left, on a machine that is busy with a storm."""
