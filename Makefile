@@ -13,7 +13,7 @@ SUITE := -m "not bench and not postgres15 and not model"
 ON_15 := $(wildcard tests/db tests/schema tests/concurrency)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo run stop test test-extra model storm check fix bench
+.PHONY: help venv demo run stop test test-extra model storm check fix bench bench-fair
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -57,6 +57,9 @@ check: $(READY) ## lint, format, types, layers, migrations
 
 bench: $(READY) ## all workloads of `manage.py benchmark`, each beside its floor: about a quarter of an hour
 	$(PY) manage.py benchmark all $(ARGS)
+
+bench-fair: $(READY) ## fairness between tenants, limits and slow neighbours, measured: about eight minutes
+	$(PY) manage.py benchmark fair $(ARGS)
 
 fix: $(READY) ## repair what lint and format can repair
 	$(PY) -m ruff check --fix .

@@ -12,7 +12,7 @@ from django.db import OperationalError, connections, transaction
 
 from dispatch.executor import AsyncLoop, call, completed, result_of_error
 from dispatch.settler import RETRY
-from jobs import db
+from jobs import admission, db
 from jobs.conf import conf
 from jobs.context import Context
 from jobs.leases import settle
@@ -40,6 +40,8 @@ def execute_atomic(
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
             value = call(job_type, context, claim.payload or "{}", loop, None)
             settlement = Settlement(claim.held, completed(value), started_at)
+            if claim.held.key is not None:
+                admission.after_commit({claim.held.key}, using)
             raw: Any = db.ServerBound(connection.connection)
             if claim.held.job_id not in settle(raw, [settlement]).fates:
                 raise Fenced

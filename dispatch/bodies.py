@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -38,7 +39,10 @@ class Bodies:
         self.holdings, self.clock, self.using = holdings, clock, using
         self._settle, self._wake = settle, wake
         self._loop = AsyncLoop()
-        self._ready: queue.SimpleQueue[Holding | None] = queue.SimpleQueue()
+        self._ready: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        """For each holding in a lane, True; False for each thread that is to end."""
+        self._lanes: tuple[deque[Holding], deque[Holding]] = (deque(), deque())
+        """What waits for a thread, and behind it what tenants have over their share."""
         self._busy = 0
         self._lock = threading.Lock()
         self.pace = Pace()
@@ -51,7 +55,8 @@ class Bodies:
             thread.start()
 
     def put(self, holding: Holding) -> None:
-        self._ready.put(holding)
+        self._lanes[holding.loud].append(holding)
+        self._ready.put(True)
 
     @property
     def free(self) -> int:
@@ -61,7 +66,7 @@ class Bodies:
     def finish(self) -> None:
         """End each thread when its present body has ended."""
         for _ in self._threads:
-            self._ready.put(None)
+            self._ready.put(False)
 
     def wait(self, seconds: float) -> bool:
         """Wait for the threads to end, for about so long; True when they have."""
@@ -86,12 +91,18 @@ class Bodies:
                     self._wake()
 
     def _next(self) -> Holding | None:
-        """Wait for a claim."""
+        """Wait for a claim; None: end."""
         try:
-            return self._ready.get(timeout=IDLE_SECONDS)
+            ready = self._ready.get(timeout=IDLE_SECONDS)
         except queue.Empty:
             close_connections()
-            return self._ready.get()
+            ready = self._ready.get()
+        if not ready:
+            return None
+        try:
+            return self._lanes[0].popleft()
+        except IndexError:
+            return self._lanes[1].popleft()
 
     def _run_body(self, holding: Holding) -> None:
         claim, context = holding.claim, holding.context
@@ -115,7 +126,7 @@ class Bodies:
                 )
         if holding.slot is not None:
             self.holdings.slots.end(holding.slot)
-        self.pace.note(claim.queue, claim.held.job_type, boottime() - begun)
+        self.pace.note(claim.queue, claim.held.job_type, claim.tenant_id, boottime() - begun)
         if isinstance(result, Cancelled):
             result = _of_stop(holding.reason, job_type.backoff.delay(claim.held.attempt))
         if result is None or holding.reason is Stop.LOST:

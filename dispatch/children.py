@@ -18,7 +18,7 @@ import psycopg
 from dispatch.slots import NEVER, Slots, Started
 from jobs.clock import boottime
 from jobs.conf import conf
-from jobs.leases import Autopsy, end, register, rescue_process
+from jobs.leases import Autopsy, admit, end, register, rescue_process
 from jobs.leases.rescue import BATCH
 from jobs.models.process import ProcessKind
 from jobs.signals import attempts_settled
@@ -146,6 +146,7 @@ class Child:
         while True:
             rescued = rescue_process(connection, self.process_id, autopsy)
             attempts_settled.send_robust(Child, settled=rescued)
+            admit(connection, rescued.keys, self.settings.using)
             if len(rescued.batch) < BATCH:
                 break
         end(connection, [self.process_id])

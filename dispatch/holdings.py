@@ -29,6 +29,8 @@ class Holding:
     soft_deadline: float = NEVER
     slot: int | None = None
     reason: Stop | None = None
+    loud: bool = False
+    """Its tenant had its share of the threads already: others' go first."""
 
     def stop(self, reason: Stop) -> None:
         """Tell the body. The first reason stays; LOST replaces all."""
@@ -65,7 +67,7 @@ class Holdings:
         """What this claim is held by; None for one that was never in our hands, or was forgotten."""
         return self._held.get(id(held))
 
-    def add(self, claim: Claim) -> Holding:
+    def add(self, claim: Claim, *, loud: bool = False) -> Holding:
         held = claim.held
         context = Context(
             held.job_id,
@@ -77,7 +79,7 @@ class Holdings:
             claim.queue,
             claim.group,
         )
-        holding = Holding(claim, context, boottime())
+        holding = Holding(claim, context, boottime(), loud=loud)
         self._held[id(held)] = self._buffered[id(held)] = holding
         return holding
 

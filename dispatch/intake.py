@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 
+from dispatch.noise import Noise
 from dispatch.reserve import Reserve
 from dispatch.starts import AHEAD
 from jobs.clock import DatabaseClock, boottime
@@ -75,11 +76,11 @@ class Intake:
         return ready
 
     def claim(
-        self, connection: Connection, queue: str, size: int, free: int
+        self, connection: Connection, queue: str, size: int, free: int, noise: Noise | None = None
     ) -> tuple[list[Claim], list[Claim]]:
         """Up to `size` claims of one queue; second, those whose job row is missing. `free`: how many of them may be
-        such that must start at once."""
-        claims, missing = fetch(connection, self._claimers[queue].claim(connection, size, free))
+        such that must start at once; `noise`: how many may be of one tenant."""
+        claims, missing = fetch(connection, self._claimers[queue].claim(connection, size, free, noise))
         if claims:
             self._reserve.won()
         elif queue in self._woke_for:

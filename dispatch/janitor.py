@@ -1,4 +1,4 @@
-"""Upkeep: days ahead and expired days, sealed leaves, expired keys, old process rows."""
+"""Upkeep: days ahead and expired days, sealed leaves, expired keys, old process rows, deleted tenants."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from jobs import partitions
+from jobs import partitions, tenants
 from jobs.checks import MIN_READY_DAYS
 from jobs.conf import conf
 from jobs.partitions.catalog import ALARM_DAYS
@@ -30,7 +30,8 @@ class Janitor:
 
     def run_once(self, connection: Connection, now: datetime) -> int:
         self._keep_days(now)
-        deleted = self._delete(
+        deleted = tenants.sweep(connection, now)
+        deleted += self._delete(
             connection,
             "DELETE FROM jobs_uniquekey WHERE id IN "
             "(SELECT id FROM jobs_uniquekey WHERE expires_at <= %s LIMIT %s FOR UPDATE SKIP LOCKED)",

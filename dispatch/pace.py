@@ -1,4 +1,4 @@
-"""How long bodies take, measured by job type: what will start within a second may be claimed ahead."""
+"""How long bodies take, measured by job type and by tenant: what will start within a second may be claimed ahead."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ AHEAD_SECONDS = 1.0
 """How much work may wait in a worker's buffer."""
 WEIGHT = 0.2
 """Of the newest body in the mean of its type."""
+MOST_TENANTS = 10_000
 
 
 class Pace:
@@ -15,10 +16,19 @@ class Pace:
 
     def __init__(self) -> None:
         self._means: dict[str, dict[str, float]] = defaultdict(dict)
+        self._tenants: dict[int, float] = {}
 
-    def note(self, queue: str, job_type: str, seconds: float) -> None:
+    def note(self, queue: str, job_type: str, tenant_id: int, seconds: float) -> None:
         means = self._means[queue]
         means[job_type] = means.get(job_type, AHEAD_SECONDS) * (1 - WEIGHT) + seconds * WEIGHT
+        before = self._tenants.get(tenant_id, AHEAD_SECONDS)
+        if len(self._tenants) >= MOST_TENANTS and before == AHEAD_SECONDS:
+            self._tenants.clear()  # they are learnt again within a few bodies
+        self._tenants[tenant_id] = before * (1 - WEIGHT) + seconds * WEIGHT
+
+    def of_tenant(self, tenant_id: int) -> float:
+        """How many seconds a body of this tenant takes."""
+        return max(self._tenants.get(tenant_id, AHEAD_SECONDS), 1e-4)
 
     def ahead(self, queue: str, threads: int, most: int) -> int:
         """How many entries of a queue will start within a second on `threads` threads, up to `most`. By its slowest

@@ -10,7 +10,7 @@ import psycopg
 
 from jobs.clock import boottime
 from jobs.conf import conf
-from jobs.leases import rescue
+from jobs.leases import admit, rescue
 from jobs.leases.rescue import BATCH
 from jobs.signals import attempts_settled
 
@@ -40,6 +40,7 @@ class Rescuer:
             return 0
         rescued = rescue(connection)
         if rescued.batch:
+            admit(connection, rescued.keys)
             logger.warning("rescued", extra={"jobs": len(rescued.fates)})
             attempts_settled.send_robust(Rescuer, settled=rescued)
         return len(rescued.batch)

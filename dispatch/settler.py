@@ -18,7 +18,7 @@ import psycopg
 
 from jobs import db
 from jobs.conf import conf
-from jobs.leases import Settled, settle
+from jobs.leases import Settled, admit, settle
 from jobs.results import Completed, Failed, Settlement
 from jobs.text import describe_exception
 
@@ -33,9 +33,11 @@ RETRY = (0.1, 5.0)
 
 
 class Settler:
-    def __init__(self, using: str, name: str, settled: Callable[[Settled], None]) -> None:
+    def __init__(
+        self, using: str, name: str, settled: Callable[[Settled], None], admitted: Callable[[], None]
+    ) -> None:
         self.using, self.name = using, name
-        self._settled = settled
+        self._settled, self._admitted = settled, admitted
         self._results: queue.SimpleQueue[Settlement | None] = queue.SimpleQueue()
         self._connection: Connection | None = None
         self._late: list[Settlement] = []
@@ -92,8 +94,9 @@ class Settler:
                     self._connection = db.connect(
                         self.using, name=self.name, generic=True, patience=conf().lease.total_seconds()
                     )
-                self._settled(settle(self._connection, batch))
-                return
+                settled = settle(self._connection, batch)
+                self._settled(settled)
+                break
             except db.INFRASTRUCTURE as error:
                 logger.warning("results wait", extra={"results": len(batch), "error": str(error).strip()})
                 self._close()
@@ -102,6 +105,18 @@ class Settler:
             except psycopg.Error as error:
                 self._divide(batch, error)
                 return
+        self._admit(settled)
+
+    def _admit(self, settled: Settled) -> None:
+        """Others of their concurrency keys may run now. The results are written: what fails here, a dispatcher does."""
+        if not settled.keys or self._connection is None:
+            return
+        try:
+            if admit(self._connection, settled.keys, self.using):
+                self._admitted()
+        except psycopg.Error as error:
+            logger.warning("admission is left to a dispatcher", extra={"error": str(error).strip()})
+            self._close()
 
     def _divide(self, batch: list[Settlement], error: psycopg.Error) -> None:
         if len(batch) > 1:

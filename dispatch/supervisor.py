@@ -23,8 +23,9 @@ from jobs import db
 from jobs.clock import boottime
 from jobs.conf import conf
 from jobs.errors import SchedulerError
-from jobs.leases import end, register, renew, unpark
+from jobs.leases import declare, end, register, renew, unpark
 from jobs.models.process import ProcessKind
+from jobs.registry import registry
 from jobs.sql import load
 
 Connection = psycopg.Connection[Any]
@@ -140,6 +141,7 @@ class Supervisor:
             self._process_id = register(
                 connection, ProcessKind.SUPERVISOR, queues=self.settings.queues, types=self.settings.types
             )
+            declare(connection, (each for each in registry.types() if each.name in self.settings.types))
         alive = renew(connection, [self._process_id, *(child.process_id for child in self.children)])
         self._renewed, self._renew_at = now, now + lease / 3
         if self._process_id not in alive:

@@ -17,6 +17,7 @@ import psycopg
 from django.db import connections
 
 from jobs import declared, ledger, partitions, rezone, verbs
+from jobs.arrays import int8s, texts, timestamps
 from jobs.conf import conf
 from jobs.cron.tzdata import version
 from jobs.errors import CronError
@@ -127,12 +128,12 @@ def _advance(connection: Connection, expansions: dict[int, Expanded]) -> None:
     connection.execute(
         load("advance_definitions"),
         {
-            "ids": list(expansions),
-            "nexts": [each.next_slot for each in moved],
-            "lasts": [each.last_slot for each in moved],
-            "looks": [each.look_at for each in moved],
-            "runs": [each.runs for each in moved],
-            "brokens": [each.broken for each in moved],
+            "ids": int8s(expansions),
+            "nexts": timestamps(each.next_slot for each in moved),
+            "lasts": timestamps(each.last_slot for each in moved),
+            "looks": timestamps(each.look_at for each in moved),
+            "runs": int8s(each.runs for each in moved),
+            "brokens": texts(each.broken for each in moved),
             "tz_version": version(),
         },
     )

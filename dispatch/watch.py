@@ -22,7 +22,7 @@ _KNOWN = (
     "CROSS JOIN LATERAL (SELECT * FROM jobs_queueentry WHERE job_id = known.job_id LIMIT 1) entry"
 )
 _MINE = (
-    "SELECT job_id, lease_token, process_id, job_type, attempt, max_attempts, crashes "
+    "SELECT job_id, lease_token, process_id, job_type, attempt, max_attempts, crashes, tenant_id, concurrency_key "
     "FROM jobs_queueentry WHERE process_id = %s"
 )
 
@@ -91,7 +91,7 @@ class Watch:
 
     def _find_unknown(self, connection: Connection) -> None:
         unknown: set[tuple[UUID, UUID]] = set()
-        mine = [Held(*row) for row in connection.execute(_MINE, [self.process_id], binary=True).fetchall()]
+        mine = [Held.of(row) for row in connection.execute(_MINE, [self.process_id], binary=True).fetchall()]
         known = {
             (held.job_id, held.lease_token)
             for holding in self.holdings.all()

@@ -18,6 +18,7 @@ import psycopg
 from dispatch.bodies import Bodies
 from dispatch.holdings import Holdings
 from dispatch.intake import Intake
+from dispatch.noise import Noise
 from dispatch.settler import Settler
 from dispatch.slots import NEVER, Slots
 from dispatch.starts import Starts
@@ -65,7 +66,7 @@ class Worker:
         self.wakeup, self.clock = Wakeup(), DatabaseClock()
         self.name = f"punctual worker {settings.process_id}"
         self.holdings = Holdings(slots)
-        self.settler = Settler(settings.using, self.name, self._on_settled)
+        self.settler = Settler(settings.using, self.name, self._on_settled, self._on_admitted)
         self.bodies = Bodies(
             settings.threads, self.holdings, self.clock, settings.using, self.settler.put, self.wakeup.set
         )
@@ -74,6 +75,7 @@ class Worker:
         )
         self.starts = Starts(self.clock, self.bodies.put)
         self.turns = Turns()
+        self.noise = Noise(settings.threads, self.holdings, self.bodies.pace)
         self.watch = Watch(settings.process_id, self.holdings, self.settler.put)
         self._draining = threading.Event()
         self._connection: Connection | None = None
@@ -154,13 +156,14 @@ class Worker:
         if size == 0:
             return None
         self.turns.served(queue, boottime())
+        self.noise.begin()
         claims, missing = self.intake.claim(
-            connection, queue, max(1, size // rivals), max(0, self.bodies.free)
+            connection, queue, max(1, size // rivals), max(0, self.bodies.free), self.noise
         )
         for each in missing:
             logger.error("a claimed job has no row: run checkjobs", extra={"job": str(each.held.job_id)})
             self.settler.put(Settlement(each.held, Snoozed(MISSING_ROW_WAIT), None))
-        held = [self.starts.put(self.holdings.add(claim)) for claim in claims]
+        held = [self.starts.put(self.holdings.add(claim, loud=self.noise.served(claim))) for claim in claims]
         if any(held):
             self.clock.read(connection)  # the claim's own reply is too slow to tell the time by
         return len(claims)
@@ -175,6 +178,11 @@ class Worker:
         attempts_settled.send_robust(Worker, settled=settled)
         if any(isinstance(fate, PutBack) for fate in settled.fates.values()):
             self.intake.forget()  # it may be due again long before the next poll
+        self.wakeup.set()
+
+    def _on_admitted(self) -> None:
+        """In the settler's thread: entries that waited for a concurrency key are ready."""
+        self.intake.forget()
         self.wakeup.set()
 
     def _drain(self) -> None:

@@ -16,15 +16,15 @@ from jobs.newjob import Row
 
 _JOB: LiteralString = (
     'COPY jobs_job (id, due_at, payload, tenant_id, job_type, queue, priority, "group", max_attempts, cron_id, '
-    "slot, unique_key, unique_for) FROM STDIN (FORMAT binary)"
+    "slot, unique_key, unique_for, concurrency_key) FROM STDIN (FORMAT binary)"
 )
 _TIMER: LiteralString = (
-    'COPY jobs_timer (job_id, due_at, tenant_id, queue, job_type, priority, max_attempts, "group") '
-    "FROM STDIN (FORMAT binary)"
+    'COPY jobs_timer (job_id, due_at, tenant_id, queue, job_type, priority, max_attempts, "group", '
+    "concurrency_key) FROM STDIN (FORMAT binary)"
 )
 _ENTRY: LiteralString = (
     "COPY jobs_queueentry (job_id, due_at, run_at, tenant_id, queue, job_type, priority, attempt, max_attempts, "
-    'crashes, cancel_requested, "group") FROM STDIN (FORMAT binary)'
+    'crashes, cancel_requested, "group", concurrency_key, parked) FROM STDIN (FORMAT binary)'
 )
 _BEGIN = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
 _END = struct.pack(">h", -1)
@@ -68,19 +68,20 @@ def _job() -> Callable[[Row], bytes]:
     def pack(row: Row) -> bytes:
         name = (
             row.tenant_id, row.job_type, row.queue, row.priority, row.group, row.max_attempts, row.cron_id, row.slot,
-            row.unique_key, row.unique_for,
+            row.unique_key, row.unique_for, row.concurrency_key,
         )  # fmt: skip
         if (tail := tails.get(name)) is None:
             tail = b"".join((
                 _int8(row.tenant_id), _text(row.job_type), _text(row.queue), _int2(row.priority), _text(row.group),
                 _int4(row.max_attempts), _int8(row.cron_id),
                 _int8(None if row.slot is None else microseconds(row.slot)), _text(row.unique_key), _interval(row.unique_for),
+                _text(row.concurrency_key),
             ))  # fmt: skip
-            if row.unique_key is None:
+            if row.unique_key is None and row.concurrency_key is None:
                 tails[name] = tail
         data = row.payload.encode()
         number = row.id.int
-        head = _JOB_HEAD.pack(13, 16, number.to_bytes(16, "big"), 8, _due(number), len(data) + 1)
+        head = _JOB_HEAD.pack(14, 16, number.to_bytes(16, "big"), 8, _due(number), len(data) + 1)
         return head + b"\x01" + data + tail  # jsonb, version 1
 
     return pack
@@ -90,14 +91,18 @@ def _timer() -> Callable[[Row], bytes]:
     tails: dict[Any, bytes] = {}
 
     def pack(row: Row) -> bytes:
-        name = (row.tenant_id, row.queue, row.job_type, row.priority, row.max_attempts, row.group)
+        name = (
+            row.tenant_id, row.queue, row.job_type, row.priority, row.max_attempts, row.group, row.concurrency_key,
+        )  # fmt: skip
         if (tail := tails.get(name)) is None:
-            tail = tails[name] = b"".join((
+            tail = b"".join((
                 _int8(row.tenant_id), _text(row.queue), _text(row.job_type), _int2(row.priority),
-                _int4(row.max_attempts), _text(row.group),
+                _int4(row.max_attempts), _text(row.group), _text(row.concurrency_key),
             ))  # fmt: skip
+            if row.concurrency_key is None:
+                tails[name] = tail
         number = row.id.int
-        return _TIMER_HEAD.pack(8, 16, number.to_bytes(16, "big"), 8, _due(number)) + tail
+        return _TIMER_HEAD.pack(9, 16, number.to_bytes(16, "big"), 8, _due(number)) + tail
 
     return pack
 
@@ -106,15 +111,20 @@ def _entry(begun: int) -> Callable[[Row], bytes]:
     tails: dict[Any, bytes] = {}
 
     def pack(row: Row) -> bytes:
-        name = (row.tenant_id, row.queue, row.job_type, row.priority, row.max_attempts, row.group)
+        name = (
+            row.tenant_id, row.queue, row.job_type, row.priority, row.max_attempts, row.group, row.concurrency_key,
+        )  # fmt: skip
         if (tail := tails.get(name)) is None:
-            tail = tails[name] = b"".join((
+            tail = b"".join((
                 _int8(row.tenant_id), _text(row.queue), _text(row.job_type), _int2(row.priority), _int4(0),
                 _int4(row.max_attempts), _int4(0), b"\0\0\0\1\0", _text(row.group),
+                _text(row.concurrency_key), _text(None if row.concurrency_key is None else "key"),
             ))  # fmt: skip
+            if row.concurrency_key is None:
+                tails[name] = tail
         number = row.id.int
         due_at = _due(number)
-        return _ENTRY_HEAD.pack(12, 16, number.to_bytes(16, "big"), 8, due_at, 8, max(due_at, begun)) + tail
+        return _ENTRY_HEAD.pack(14, 16, number.to_bytes(16, "big"), 8, due_at, 8, max(due_at, begun)) + tail
 
     return pack
 

@@ -12,6 +12,9 @@ from django.core.signals import setting_changed
 
 from jobs.errors import NotConfigured
 
+MOST = 1_000_000
+"""No limit and no rate is higher: what is meant is unlimited, which is empty or None."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Conf:
@@ -55,7 +58,9 @@ class Conf:
 
     # tenants
     tenant_max_running: int | None = None
-    """max_running of a tenant created on first use; None: unlimited."""
+    """max_running of a tenant created on first use; None: unlimited, 0: none may run."""
+    noisy_share: float = 0.70
+    """Share of a worker's threads that one tenant may hold while others wait; 1: all of them. A queue may have its own."""
 
     @property
     def idle_period(self) -> timedelta:
@@ -94,6 +99,13 @@ class Conf:
                 f"SCHEDULER: idle_poll ({self.idle_poll}) + period ({self.period}) must be shorter than look_ahead "
                 f"({self.look_ahead}), or a job may reach its queue after its due time"
             )
+        if self.tenant_max_running is not None and not 0 <= self.tenant_max_running <= MOST:
+            raise NotConfigured(
+                f"SCHEDULER['tenant_max_running'] is {self.tenant_max_running}; it must be 0 to {MOST}, or None: "
+                "unlimited"
+            )
+        if not 0.01 <= self.noisy_share <= 1:
+            raise NotConfigured(f"SCHEDULER['noisy_share'] is {self.noisy_share}; it must be 0.01 to 1")
         if self.cron_ahead > timedelta(days=1):
             raise NotConfigured(
                 f"SCHEDULER['cron_ahead'] is {self.cron_ahead}; at most a day is written ahead"
@@ -126,6 +138,10 @@ def _coerce(name: str, value: Any, default: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float | timedelta):
             raise NotConfigured(f"SCHEDULER[{name!r}] must be a timedelta or seconds, not {value!r}")
         return value if isinstance(value, timedelta) else timedelta(seconds=value)
+    if isinstance(default, float):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise NotConfigured(f"SCHEDULER[{name!r}] must be a number, not {value!r}")
+        return float(value)
     if isinstance(default, tuple):
         if isinstance(value, str) or not all(isinstance(item, str) for item in value):
             raise NotConfigured(f"SCHEDULER[{name!r}] must be a list of strings, not {value!r}")

@@ -4,7 +4,7 @@ other's. An operator's edit of such a row stays until the declaration itself cha
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import timedelta
 from typing import Any
 
@@ -29,6 +29,13 @@ def sync(using: str = "default") -> int:
                 told = {"job_type": job_type.name, "name": declaration.name, "error": str(error)}
                 logger.error("declared cron is refused", extra=told)
     return written
+
+
+def overridden(definition: CronDefinition) -> list[str]:
+    """What of a declared definition is not as its declaration says: an operator changed it."""
+    says: dict[str, Any] = definition.declared or {}
+    names = [each.name for each in fields(CronDeclaration) if each.name not in ("name", "tenant")]
+    return [name for name in names if name in says and _plain(getattr(definition, name)) != says[name]]
 
 
 def _sync(job_type: JobType, declaration: CronDeclaration, using: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from jobs import clock
 from jobs.cron import zone
 from jobs.cron.recurrence import utc
 from jobs.errors import CronError, describe
@@ -18,12 +17,11 @@ if TYPE_CHECKING:
 _MOMENT = timedelta(microseconds=1)
 
 
-def check_rule(definition: CronDefinition) -> None:
-    """CronError, with the field, unless the definition has one sound rule that fires at least once from now on."""
+def check_rule(definition: CronDefinition, now: datetime) -> None:
+    """CronError, with the field, unless the definition has one sound rule that fires at least once from `now` on."""
     _check_window(definition)
     zone(definition.timezone)
     rule = definition.rule()
-    now = clock.now(definition._state.db or "default")
     after = max(now, (definition.start_at or now) - _MOMENT)
     if definition.enabled and definition._state.adding:
         # One that is given a cursor of its own, say by a restore, counts from there.
@@ -34,7 +32,7 @@ def check_rule(definition: CronDefinition) -> None:
             raise CronError(field, f"it would never fire: {_why(definition, after)}")
 
 
-def check_job(definition: CronDefinition) -> None:
+def check_job(definition: CronDefinition, now: datetime) -> None:
     """InvalidJob, with the field, for what schedule() would refuse as well."""
     new = NewJob(
         job_type=definition.job_type,
@@ -43,7 +41,7 @@ def check_job(definition: CronDefinition) -> None:
         priority=definition.priority,
         max_attempts=definition.max_attempts,
     )
-    prepare(new, Frame(clock.now(definition._state.db or "default")), IdRun())
+    prepare(new, Frame(now), IdRun())
 
 
 def _check_window(definition: CronDefinition) -> None:

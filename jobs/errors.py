@@ -27,6 +27,22 @@ class InvalidPayload(InvalidJob):
     """The payload cannot be stored as JSON; the message names the path inside it."""
 
 
+class InvalidValue(SchedulerError, ValueError):
+    """A limit, rate or hold that cannot be set; `field` says which value."""
+
+    def __init__(self, field: str, message: str) -> None:
+        self.field, self.message = field, message
+        super().__init__(f"{field}: {message}")
+
+
+class UnknownTenant(SchedulerError, LookupError):
+    """There is no tenant of this slug."""
+
+
+class TenantInUse(SchedulerError):
+    """The tenant has jobs or cron definitions, so it cannot be deleted."""
+
+
 class DayMissing(SchedulerError):
     """The partitions of a day do not exist and could not be made; says which command an administrator runs."""
 

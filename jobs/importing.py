@@ -38,7 +38,7 @@ def prepare(
     for entry in entries:
         definition = _definition(entry, name, entry.zone or timezone, tenant_id)
         try:
-            definition.check_all()
+            definition.check_all(using)
         except (CronError, InvalidJob) as error:
             found.refused.append((entry, str(error)))
             continue

@@ -1,4 +1,5 @@
-"""Check the invariant: every job is in exactly one place, no satellite is without its job, no leaf is missing.
+"""Check the invariant: every job is in exactly one place, no satellite is without its job, no leaf is missing,
+and concurrency keys are kept.
 
 An hour of due times per statement, so that no long snapshot holds up vacuum; only what fails in two looks is reported,
 because days are made, taken apart and attached again meanwhile.
@@ -60,6 +61,9 @@ def check(using: str = "default", *, span: timedelta = HOUR) -> Findings:
                 findings.counts[state] += count
         if failed_keys := _keys(cursor):
             failed_keys &= _keys(cursor)
+        if failed_limits := _key_limits(cursor):
+            failed_limits &= _key_limits(cursor)
+        findings.breaches += [f"job {job_id} {what}" for job_id, what in sorted(failed_limits)]
         findings.breaches += [
             f"job {job_id} has ended but holds a unique key" for job_id in sorted(failed_keys)
         ]
@@ -97,6 +101,12 @@ def _spans(days: set[date], span: timedelta) -> Iterator[tuple[datetime, datetim
 
 def _breaches(cursor: Any, values: dict[str, Any]) -> set[tuple[UUID, str]]:
     cursor.execute(load("breaches"), values)
+    return set(cursor.fetchall())
+
+
+def _key_limits(cursor: Any) -> set[tuple[UUID, str]]:
+    """Concurrency keys with more jobs than they allow, or with room for one that waits."""
+    cursor.execute(load("key_breaches"))
     return set(cursor.fetchall())
 
 

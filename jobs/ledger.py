@@ -10,6 +10,7 @@ from uuid import UUID
 import psycopg
 
 from jobs import partitions
+from jobs.arrays import int8s, texts, timestamps, uuids
 from jobs.bulk import insert_many
 from jobs.conf import conf
 from jobs.errors import CronError
@@ -82,15 +83,15 @@ def _insert(connection: Connection, ticks: Sequence[Tick]) -> set[UUID]:
     written = connection.execute(
         load("ticks"),
         {
-            "ids": [tick.id for tick in ticks],
-            "slots": [firing.slot for firing in firings],
-            "definitions": [tick.definition_id for tick in ticks],
-            "revisions": [tick.revision for tick in ticks],
-            "outcomes": [tick.outcome for tick in ticks],
-            "reasons": [tick.reason for tick in ticks],
-            "lasts": [firing.last_slot for firing in firings],
-            "counts": [firing.slots for firing in firings],
-            "jobs": [tick.job_id for tick in ticks],
+            "ids": uuids(tick.id for tick in ticks),
+            "slots": timestamps(firing.slot for firing in firings),
+            "definitions": int8s(tick.definition_id for tick in ticks),
+            "revisions": int8s(tick.revision for tick in ticks),
+            "outcomes": texts(tick.outcome for tick in ticks),
+            "reasons": texts(tick.reason for tick in ticks),
+            "lasts": timestamps(firing.last_slot for firing in firings),
+            "counts": int8s(firing.slots for firing in firings),
+            "jobs": uuids(tick.job_id for tick in ticks),
         },
     ).fetchall()
     return {tick_id for (tick_id,) in written}

@@ -10,7 +10,7 @@ from uuid import UUID
 from asgiref.sync import sync_to_async
 from django.db import connections, models, transaction
 
-from jobs import clock, keys, notify, partitions
+from jobs import admission, clock, keys, notify, partitions
 from jobs.bulk import insert_many
 from jobs.conf import conf
 from jobs.db import server_cursor
@@ -42,13 +42,15 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         max_attempts: int | None = None,
         unique_key: str | None = None,
         unique_for: timedelta | None = None,
+        concurrency_key: str | None = None,
     ) -> Job:
         """Schedule one job in the caller's transaction: rolled back with it, visible with it.
 
         `due_at`: an aware datetime, rounded up to the millisecond; in the past means now. `delay`: from the database's
         now. Neither: now. `unique_key`: at most one live job per tenant, type and key; then the returned job is the
         first one with `was_created` False, and the call waits for a concurrent caller with the same key.
-        `unique_for`: hold the key for this time instead of until the job has ended.
+        `unique_for`: hold the key for this time instead of until the job has ended. `concurrency_key`: of all jobs of the
+        tenant with this key at most as many run at once as their type allows (`@job_type(concurrency=1)`); others wait.
         InvalidJob (its kinds: UnknownJobType, InvalidPayload) names the wrong argument; DayMissing, LockTimeout.
         """
         using = self.db
@@ -65,6 +67,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             max_attempts=max_attempts,
             unique_key=unique_key,
             unique_for=unique_for,
+            concurrency_key=concurrency_key,
         )
         row = prepare(new, Frame(now), IdRun())
         partitions.require([row.due_at], using)
@@ -83,6 +86,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
                     return job
                 job = self._insert(row, now, using)
         _hint([row], now, using)
+        _admit([row], now, using)
         return job
 
     def schedule_many(self, jobs: Iterable[NewJob]) -> list[tuple[UUID, bool]]:
@@ -107,6 +111,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             with connections[using].cursor() as cursor:
                 insert_many(cursor, born, now + conf().look_ahead)
         _hint(born, now, using)
+        _admit(born, now, using)
         if not wanted:
             return [(row.id, True) for row in rows]
         return [(holder := holder_of.get(row.id, row.id), holder == row.id) for row in rows]
@@ -133,6 +138,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             "cron_id": row.cron_id,
             "unique_key": row.unique_key,
             "unique_for": row.unique_for,
+            "concurrency_key": row.concurrency_key,
         }
         connection = connections[using]
         with server_cursor(using) as cursor:
@@ -174,3 +180,9 @@ def _hint(rows: list[Row], now: datetime, using: str) -> None:
     """Wake the workers when something is due before they would look by themselves."""
     if any(row.due_at < now + conf().idle_poll for row in rows):
         notify.after_commit(using)
+
+
+def _admit(rows: list[Row], now: datetime, using: str) -> None:
+    """What is due by now waits in its queue for its concurrency key; what is due later, for its time first."""
+    until = now + conf().look_ahead
+    admission.after_commit({row.key for row in rows if row.key is not None and row.due_at <= until}, using)

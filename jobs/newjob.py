@@ -13,6 +13,8 @@ from jobs.errors import InvalidJob, describe
 from jobs.ids import IdRun, ceil_ms
 from jobs.partitions import bounds, day_of
 from jobs.registry import registry
+from jobs.results import Key
+from jobs.slugs import slug_of
 
 PRIORITIES = range(-100, 101)
 """Larger first, as in django.tasks."""
@@ -35,6 +37,7 @@ class NewJob:
     max_attempts: int | None = None
     unique_key: str | None = None
     unique_for: timedelta | None = None
+    concurrency_key: str | None = None
 
 
 @dataclass(slots=True)
@@ -54,8 +57,13 @@ class Row:
     unique_for: timedelta | None
     cron_id: int | None = None
     slot: datetime | None = None
+    concurrency_key: str | None = None
     tenant_id: int = 0
     """Known once the tenant has been looked up or made."""
+
+    @property
+    def key(self) -> Key | None:
+        return None if self.concurrency_key is None else (self.tenant_id, self.concurrency_key)
 
 
 class Frame:
@@ -78,7 +86,7 @@ def prepare(new: NewJob, frame: Frame, ids: IdRun) -> Row:
     return Row(
         ids.next(due_at),
         due_at,
-        _name("tenant", new.tenant),
+        _tenant(new.tenant),
         new.job_type,
         _name("queue", new.queue or (known.queue if known else new.job_type)),
         _whole("priority", new.priority, PRIORITIES),
@@ -89,6 +97,9 @@ def prepare(new: NewJob, frame: Frame, ids: IdRun) -> Row:
         else (known.max_attempts if known else conf().max_attempts),
         new.unique_key,
         new.unique_for,
+        concurrency_key=None
+        if new.concurrency_key is None
+        else _name("concurrency_key", new.concurrency_key, 200),
     )
 
 
@@ -134,6 +145,22 @@ def _after(delay: Any, now: datetime) -> datetime:
         return now + delay
     except OverflowError as error:
         raise InvalidJob("delay", f"{delay} leads out of the calendar") from error
+
+
+_slugs: set[str] = set()
+
+
+def _tenant(value: Any) -> str:
+    if type(value) is str and value in _slugs:
+        return value
+    try:
+        slug = slug_of(value)
+    except ValueError as error:
+        raise InvalidJob("tenant", str(error)) from None
+    if len(_slugs) > 10_000:
+        _slugs.clear()
+    _slugs.add(slug)
+    return slug
 
 
 _names: set[str] = set()

@@ -35,13 +35,18 @@ class _Hints:
 _hints = _Hints()
 
 
+def due(using: str) -> bool:
+    """Whether a hint may be sent now; who asks and hears so, sends it."""
+    return _hints.due(using)
+
+
 def after_commit(using: str) -> None:
     """Send the hint when the caller's transaction commits (at once in autocommit)."""
     transaction.on_commit(lambda: _send(using), using=using, robust=True)
 
 
 def _send(using: str) -> None:
-    if not _hints.due(using):
+    if not due(using):
         return
     try:
         with connections[using].cursor() as cursor:

@@ -5,9 +5,12 @@ Admin, console and commands go through here, so that the permission is asked whe
 
 from __future__ import annotations
 
+import getpass
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -15,8 +18,8 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db import connections, transaction
 
-from jobs import verbs
-from jobs.models import OperatorAction
+from jobs import holds, limiting, verbs
+from jobs.models import Hold, OperatorAction
 from jobs.report import Report
 from jobs.text import scrub, storable
 
@@ -24,7 +27,23 @@ LIMIT = 100
 """Jobs one command may name; more of them need a bulk operation."""
 REASON_BYTES = 500
 
-User = AbstractBaseUser | AnonymousUser
+
+class Shell:
+    """Who runs a command on a host: may do all, and is recorded by the name of the account."""
+
+    is_authenticated = True
+
+    def get_username(self) -> str:
+        try:
+            return f"shell: {getpass.getuser()}"
+        except (KeyError, OSError):  # an account without a name
+            return f"shell: {os.getuid()}"
+
+    def has_perm(self, permission: str) -> bool:
+        return True
+
+
+User = AbstractBaseUser | AnonymousUser | Shell
 
 
 class Denied(PermissionDenied):
@@ -82,6 +101,68 @@ def act(
     return action, report
 
 
+def pause(
+    user: User,
+    scope: str,
+    key: str = "",
+    *,
+    reason: str = "",
+    until: datetime | None = None,
+    using: str = "default",
+) -> Hold:
+    """`holds.hold` by this user."""
+    target = {"scope": scope, "key": key, "until": until and until.isoformat()}
+    require(user, "jobs.add_hold", "pause", target, reason, using)
+    with transaction.atomic(using):
+        made = holds.hold(scope, key, reason=reason, by=user.get_username()[:150], until=until, using=using)
+        record(user, "pause", {**target, "key": made.key, "hold": made.pk}, reason, using, changed=1)
+    return made
+
+
+def resume(
+    user: User, hold: Hold, *, rate: int | None = None, reason: str = "", using: str = "default"
+) -> Hold:
+    """`holds.lift` by this user."""
+    target = {"scope": hold.scope, "key": hold.key, "hold": hold.pk, "rate": rate}
+    require(user, "jobs.change_hold", "resume", target, reason, using)
+    with transaction.atomic(using):
+        lifted = holds.lift(hold, rate=rate, using=using)
+        record(user, "resume", target, reason, using, changed=1)
+    return lifted
+
+
+def limit(
+    user: User,
+    changes: dict[str, Any],
+    *,
+    tenant: str | None = None,
+    queue: str | None = None,
+    reason: str = "",
+    using: str = "default",
+) -> limiting.Limited:
+    """`limiting.limit` by this user, recorded with before and after."""
+    names = {name: value for name, value in (("tenant", tenant), ("queue", queue)) if value is not None}
+    require(
+        user,
+        "jobs.change_queue" if tenant is None else "jobs.change_tenant",
+        "limit",
+        dict(names),
+        reason,
+        using,
+    )
+    with transaction.atomic(using):
+        row, before = limiting.limit(changes, tenant=tenant, queue=queue, using=using)
+        record(
+            user,
+            "limit",
+            {**names, "before": _plain(before), "after": _plain(changes)},
+            reason,
+            using,
+            changed=1,
+        )
+    return row
+
+
 def reveal(user: User, job_id: UUID, reason: str, using: str = "default") -> OperatorAction:
     """Record that `user` looks at the payload of this job."""
     target = _jobs([job_id])
@@ -123,6 +204,13 @@ def record(
     )
     action.save(using=using, force_insert=True)
     return action
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value if isinstance(value, int | float | str | None) else str(value)
+        for name, value in values.items()
+    }
 
 
 def _jobs(ids: Sequence[UUID]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jobs.models import Job
 
 Handler = Callable[..., Any]
+MAX_CONCURRENCY = 10_000
 DEFAULT: Any = object()
 """Stands for `the setting's value`, where None has a meaning of its own."""
 
@@ -53,6 +54,7 @@ class JobType:
     timeout_or_default: timedelta | None
     atomic: bool
     exclusive: bool
+    concurrency: int = 1
     crons: list[CronDeclaration] = field(default_factory=list)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -157,12 +159,13 @@ def job_type(
     timeout: timedelta | None = DEFAULT,
     atomic: bool = False,
     exclusive: bool = False,
+    concurrency: int = 1,
 ) -> Callable[[Handler], JobType]:
     """Register the function below as the handler of `name`; it receives a Context and its payload.
 
     `queue`: its work queue (default: one of its own). `atomic`: run body and completion in one transaction, so that
     its writes to this database happen exactly once. `exclusive`: its process is killed at the end of a lease that
-    could not be renewed. NotConfigured for wrong options or a name that is taken.
+    could not be renewed. `concurrency`: how many run at once with one concurrency key. NotConfigured for wrong options or a name that is taken.
     """
 
     def register(handler: Handler) -> JobType:
@@ -175,6 +178,7 @@ def job_type(
             timeout,
             atomic,
             exclusive,
+            concurrency,
             list(getattr(handler, "_cron_declarations", [])),
         )
         _check(made)
@@ -190,6 +194,11 @@ def _check(made: JobType) -> None:
     if made.max_attempts_or_none is not None and made.max_attempts_or_none < 1:
         raise NotConfigured(
             f"@job_type({made.name!r}): max_attempts is {made.max_attempts_or_none}; at least 1"
+        )
+    most: object = made.concurrency
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_CONCURRENCY:
+        raise NotConfigured(
+            f"@job_type({made.name!r}): concurrency is {most!r}; a whole number from 1 to {MAX_CONCURRENCY}"
         )
     timeout = made.timeout_or_default
     if timeout is not DEFAULT and timeout is not None and timeout <= timedelta():

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from jobs.ids import due_of
 from jobs.text import ErrorText
+
+Key = tuple[int, str]
+"""A concurrency key: whose it is (a tenant's id), and its name."""
 
 
 class Held(NamedTuple):
@@ -22,6 +25,15 @@ class Held(NamedTuple):
     attempt: int
     max_attempts: int
     crashes: int
+    key: Key | None = None
+    """The concurrency key it takes a place of."""
+
+    @classmethod
+    def of(cls, row: tuple[Any, ...]) -> Held:
+        """From a row whose last columns are its tenant and its concurrency key."""
+        job_id, token, process_id, kind, attempt, most, crashes, tenant_id, key = row
+        name = None if key is None else (tenant_id, key)
+        return cls(job_id, token, process_id, kind, attempt, most, crashes, name)
 
     @property
     def due_at(self) -> datetime:
@@ -40,7 +52,7 @@ class Claim(NamedTuple):
     """When its body may start."""
     group: str | None
     limited: bool
-    """Held under a limit: its body must not outlive its lease."""
+    """Held under a limit or a concurrency key: its body must not outlive its lease."""
     payload: str | None
     """JSON text; None until it was fetched."""
 

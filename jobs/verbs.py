@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db import connections, transaction
 
-from jobs import keys, notify
+from jobs import admission, keys, notify
 from jobs.errors import InvalidJob, PlaceUnknown
 from jobs.ids import ceil_ms, dues_of
 from jobs.report import Report
@@ -55,7 +55,7 @@ def retry(ids: Sequence[UUID], *, using: str = "default", action_id: int | None 
         free = _free_keys(cursor, todo, using, report)
         values = _values(free) | {"action_id": action_id}
         cursor.execute(load("retry"), values)
-        back = {job_id for (job_id,) in cursor.fetchall()}
+        back = _found(cursor)
         report.changed = len(back)
         left = [job_id for job_id in free if job_id not in back]
         if left:
@@ -98,7 +98,9 @@ def _cancel_timers(cursor: Any, values: dict[str, Any], report: Report) -> set[U
 
 def _cancel_entries(cursor: Any, values: dict[str, Any], report: Report) -> set[UUID]:
     cursor.execute(load("cancel_entries"), values)
-    found = dict(cursor.fetchall())
+    rows = cursor.fetchall()
+    found = {job_id: running for job_id, running, _, _ in rows}
+    _admit(rows, cursor)
     ended = {job_id for job_id, running in found.items() if not running}
     report.changed += len(ended)
     report.requested += len(found) - len(ended)
@@ -117,9 +119,21 @@ def _reschedule_entries(cursor: Any, values: dict[str, Any], report: Report) -> 
 
 
 def _changed(cursor: Any, report: Report) -> set[UUID]:
-    found = {job_id for (job_id,) in cursor.fetchall()}
+    found = _found(cursor)
     report.changed += len(found)
     return found
+
+
+def _found(cursor: Any) -> set[UUID]:
+    """The jobs of these rows; their concurrency keys may have room after the commit."""
+    rows = cursor.fetchall()
+    _admit(rows, cursor)
+    return {job_id for job_id, *_ in rows}
+
+
+def _admit(rows: Sequence[tuple[Any, ...]], cursor: Any) -> None:
+    keys = {(tenant_id, key) for *_, tenant_id, key in rows if key is not None}
+    admission.after_commit(keys, cursor.db.alias)
 
 
 def _running(cursor: Any, values: dict[str, Any], report: Report) -> set[UUID]:

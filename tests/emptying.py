@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.db import connections
 
 TABLES = (
-    "jobs_timer", "jobs_queueentry", "jobs_outcome", "jobs_attempt", "jobs_job", "jobs_uniquekey", "jobs_process",
-    "jobs_queue", "jobs_crontick", "jobs_crondefinition", "jobs_cronrun", "jobs_cronrevision", "jobs_operatoraction",
-    "jobs_tenant",
+    "jobs_timer", "jobs_queueentry", "jobs_outcome", "jobs_attempt", "jobs_job", "jobs_uniquekey", "jobs_keylimit",
+    "jobs_process", "jobs_queue", "jobs_crontick", "jobs_crondefinition", "jobs_cronrun", "jobs_cronrevision", "jobs_operatoraction",
+    "jobs_tenantqueuelimit", "jobs_tenant", "jobs_ratebucket", "jobs_hold",
 )  # fmt: skip
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from importlib import import_module
 from typing import Any
+from unittest.mock import patch
 
 import psycopg
 from django.db import connections
@@ -14,6 +18,7 @@ from jobs import db
 from jobs.clock import DatabaseClock
 from jobs.leases import Claimer, fetch, register, settle
 from jobs.models import Job, ProcessKind
+from jobs.partitions import day_of
 from jobs.registry import registry
 from jobs.results import Cancelled, Claim, Completed, Failed, Result, Settlement, Snoozed
 from jobs.states import JobState
@@ -73,6 +78,13 @@ def come_due(connection: Connection) -> None:
         "UPDATE jobs_queueentry SET run_at = run_at - (statement_timestamp() - now()) - interval '1 ms' "
         "WHERE lease_token IS NULL AND run_at > now() AND run_at <= statement_timestamp() + interval '1 ms'"
     )
+
+
+@contextmanager
+def on_the_day_of(moment: datetime) -> Iterator[None]:
+    """Claims bring the payloads of jobs that are due on this day, also when the next one begins meanwhile."""
+    with patch.object(import_module("jobs.leases.claim"), "day_of", lambda now: day_of(moment)):
+        yield
 
 
 def claim(connection: Connection, job: Job, process_id: int) -> Claim:

@@ -20,11 +20,13 @@ from jobs.console import cron_commands, redact, show
 from jobs.console.audited import Audited
 from jobs.console.cron_form import CronForm
 from jobs.cron import Recurrence, recurrence, zone
+from jobs.declared import overridden
 from jobs.errors import CronError
 from jobs.models import CronDefinition, CronTick
 
 FIRES = 5
 TICKS = 20
+MOMENT = timedelta(microseconds=1)
 LEDGER = timedelta(days=2)
 """So far back, and ahead, the page looks into the ledger."""
 _JOB = ("job_type", "payload", "queue", "priority", "max_attempts")
@@ -105,6 +107,8 @@ class CronDefinitionAdmin(Audited):
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         definition = context.get("original")
+        if definition is not None:
+            context["overridden"] = ", ".join(overridden(definition))
         if definition is not None and self.has_change_permission(request, definition):
             context["cron_buttons"] = cron_commands.buttons(definition)
         return super().render_change_form(request, context, *args, **kwargs)
@@ -149,7 +153,7 @@ class CronDefinitionAdmin(Audited):
         except CronError as error:
             return show.visible(error)
         now = timezone.now()
-        after = max(now, definition.start_at or now)
+        after = max(now, (definition.start_at or now) - MOMENT)  # a slot at the very start counts
         rows = [(fire.local, fire.utc) for fire in fires(rule, definition.timezone, after, definition.end_at)]
         if not rows:
             return "It never fires again."
@@ -188,7 +192,12 @@ class CronDefinitionAdmin(Audited):
             return format_html(
                 '{} <span class="quiet">{}</span>', show.badge("paused"), show.clean(definition.note)
             )
-        return show.badge("ended" if definition.look_at is None else "enabled")
+        badge = show.badge("ended" if definition.look_at is None else "enabled")
+        return (
+            format_html('{} <span class="quiet">changed here</span>', badge)
+            if overridden(definition)
+            else badge
+        )
 
     @admin.display(description="next slot")
     def next_at(self, definition: CronDefinition) -> str:
@@ -203,7 +212,7 @@ def fires(rule: Recurrence, tz: str, after: datetime, end: datetime | None = Non
     """The next fires later than `after`, on the wall clock of a zone with its offset, and in UTC."""
     found: list[Fire] = []
     moment = rule.next(after)
-    while moment is not None and len(found) < FIRES and (end is None or moment < end):
+    while moment is not None and len(found) < FIRES and (end is None or moment <= end):
         local = moment.astimezone(zone(tz))
         found.append(Fire(f"{local:%a %Y-%m-%d %H:%M %z} {tz}", f"{moment:%Y-%m-%d %H:%M UTC}"))
         moment = rule.next(moment)

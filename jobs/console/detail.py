@@ -14,7 +14,8 @@ from jobs.console import facts, redact
 from jobs.ids import due_of
 from jobs.models import Attempt, Job, OperatorAction
 from jobs.operator import COMMANDS, REVEAL
-from jobs.states import CANCELLABLE, RETRYABLE, JobState
+from jobs.states import CANCELLABLE, FINAL, RETRYABLE, JobState
+from jobs.why import judge
 
 ATTEMPTS = 10
 _MOMENT = timedelta(milliseconds=1)
@@ -49,7 +50,7 @@ def context(request: HttpRequest, job: Any, *, reveal: bool) -> dict[str, Any]:
         "title": job.job_type,
         "job": job,
         "buttons": _buttons(request.user, job),
-        "sections": [facts.asked(job), facts.place(job), *facts.commands(_actions(job))],
+        "sections": [facts.asked(job), facts.place(job), *_why(job), *facts.commands(_actions(job))],
         "payload": render(job.payload),
         "result": None if result is None else render(result),
         "revealed": reveal,
@@ -69,6 +70,14 @@ def _buttons(user: AbstractBaseUser | AnonymousUser, job: Any) -> list[Button]:
         for verb, label, states in fitting
         if state in states
     ]
+
+
+def _why(job: Any) -> list[facts.Section]:
+    """What keeps it from running, where it has not ended."""
+    if JobState(job.state) in FINAL:
+        return []
+    place = getattr(job, "entry", None) or getattr(job, "timer", None)
+    return [facts.why(judge(place, job._state.db or "default"))]
 
 
 def _page(request: HttpRequest) -> int:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
-from django.forms import ModelForm
+from django.db import router
+from django.db.models import QuerySet
+from django.forms import ModelForm, model_to_dict
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
+from jobs import tenants
 from jobs.console import show
 from jobs.console.audited import Audited
+from jobs.errors import TenantInUse
 from jobs.models import Queue, Tenant
 
 
@@ -48,23 +51,29 @@ class TenantAdmin(Limited):
             None,
             {
                 "fields": ("slug", "weight", "max_running"),
-                "description": "A tenant is not deleted: jobs of all kept days name it. To stop its jobs, set max "
-                "running to 0.",
+                "description": "A tenant can be deleted when it has no jobs of any kept day. To stop its jobs, pause it or "
+                "set max running to 0.",
             },
         ),
     )
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
+        return super().get_queryset(request).filter(retired_at=None)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        text = (
-            "A tenant is not deleted: jobs of all kept days name it. To stop its jobs, set max running to 0."
-        )
-        self.message_user(request, text, messages.ERROR)
+        tenant = self.get_object(request, object_id)
+        try:
+            if tenant is not None and self.has_delete_permission(request, tenant):
+                tenants.require_unused(tenant.slug, tenant.pk, router.db_for_write(self.model))
+            return super().delete_view(request, object_id, extra_context)
+        except TenantInUse as error:
+            self.message_user(request, str(error), messages.ERROR)
         return HttpResponseRedirect(reverse("admin:jobs_tenant_change", args=[object_id]))
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        before = model_to_dict(obj)
+        tenants.delete(obj.slug, router.db_for_write(self.model))
+        self._record(request, "delete", obj, before, {})
 
     @admin.display(description="created")
     def created(self, tenant: Tenant) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from jobs.cron.rule import Rule
 from jobs.errors import CronError, describe
@@ -35,7 +36,7 @@ def _names(words: str, first: int) -> dict[str, int]:
     return {word: number for number, word in enumerate(words.split(), first)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Field:
     """One of the five: its values run from `low` to `high`; `top` is the largest number that may be typed."""
 
@@ -97,6 +98,8 @@ def _ends(spec: _Field, first: str | None, last: str | None, *, stepped: bool) -
 
 def _values(spec: _Field, item: str, note: Callable[[str], None]) -> set[int]:
     """One item of a list: `*`, `a`, `a-b`, each with an optional step; `a/s` runs to the end of the field."""
+    if item.isdecimal():
+        return {spec.wrapped(spec.value(item))}
     found = _ITEM.fullmatch(item)
     if found is None:
         problem = f"{describe(item)} cannot be read" if item else "an item of the list is empty"
@@ -116,17 +119,25 @@ def _note_step(spec: _Field, item: str, step: int, note: Callable[[str], None]) 
         note(f"{spec.name}: {item} starts again at {spec.low} each time, so its last gap is not {step}")
 
 
-def _days(text: str, note: Callable[[str], None]) -> tuple[set[int], bool]:
-    """Days of the month, and whether `L` is among them."""
+@lru_cache(maxsize=4096)
+def _list(spec: _Field, text: str) -> tuple[frozenset[int], tuple[str, ...]]:
+    """The values of a list, and notes about it. Remembered: of many rules most differ in a field or two."""
+    notes: list[str] = []
+    values = frozenset[int]().union(*(_values(spec, item, notes.append) for item in text.split(",")))
+    return values, tuple(notes)
+
+
+def _days(text: str) -> tuple[frozenset[int], bool, tuple[str, ...]]:
+    """Days of the month, whether `L` is among them, and notes."""
     items = text.split(",")
     plain = [item for item in items if item not in ("L", "l")]
-    values = set[int]().union(*(_values(_DAY, item, note) for item in plain))
-    return values, len(plain) < len(items)
+    values, notes = _list(_DAY, ",".join(plain)) if plain else (frozenset[int](), ())
+    return values, len(plain) < len(items), notes
 
 
-def _weekdays(text: str, note: Callable[[str], None]) -> tuple[set[int], set[tuple[int, int]]]:
-    """Weekdays (0 is Sunday), and pairs (weekday, k) for the k-th of the month, k = 0 for the last."""
-    values, nth = set[int](), set[tuple[int, int]]()
+def _weekdays(text: str) -> tuple[frozenset[int], frozenset[tuple[int, int]], tuple[str, ...]]:
+    """Weekdays (0 is Sunday), pairs (weekday, k) for the k-th of the month, k = 0 for the last, and notes."""
+    plain, nth = list[str](), set[tuple[int, int]]()
     for item in text.split(","):
         if found := _NTH.fullmatch(item):
             day, number = _WEEKDAY.wrapped(_WEEKDAY.value(found[1])), int(found[2])
@@ -136,8 +147,9 @@ def _weekdays(text: str, note: Callable[[str], None]) -> tuple[set[int], set[tup
         elif found := _LAST_WEEKDAY.fullmatch(item):
             nth.add((_WEEKDAY.wrapped(_WEEKDAY.value(found[1])), 0))
         else:
-            values |= _values(_WEEKDAY, item, note)
-    return values, nth
+            plain.append(item)
+    values, notes = _list(_WEEKDAY, ",".join(plain)) if plain else (frozenset[int](), ())
+    return values, frozenset(nth), notes
 
 
 def _fields(text: str) -> list[str]:
@@ -160,26 +172,24 @@ def _fields(text: str) -> list[str]:
 def parse(text: str) -> Rule:
     """The rule this text stands for. CronError, with the field's name, for everything doubtful."""
     minute, hour, day, month, weekday = _fields(text)
-    notes: list[str] = []
-
-    def plain(spec: _Field, part: str) -> frozenset[int]:
-        return frozenset().union(*(_values(spec, item, notes.append) for item in part.split(",")))
-
-    minutes, hours, months = plain(_MINUTE, minute), plain(_HOUR, hour), plain(_MONTH, month)
-    days, last_day = _days("*" if day == "?" else day, notes.append)
-    weekdays, nth = _weekdays("*" if weekday == "?" else weekday, notes.append)
+    minutes, minute_notes = _list(_MINUTE, minute)
+    hours, hour_notes = _list(_HOUR, hour)
+    months, month_notes = _list(_MONTH, month)
+    days, last_day, day_notes = _days("*" if day == "?" else day)
+    weekdays, nth, weekday_notes = _weekdays("*" if weekday == "?" else weekday)
+    notes = (*minute_notes, *hour_notes, *month_notes, *day_notes, *weekday_notes)
     rule = Rule(
         minutes=minutes,
         hours=hours,
         months=months,
-        days=frozenset(days),
+        days=days,
         last_day=last_day,
-        weekdays=frozenset(weekdays),
-        nth_weekdays=frozenset(nth),
+        weekdays=weekdays,
+        nth_weekdays=nth,
         by_day=day not in ("*", "?"),
         by_weekday=weekday not in ("*", "?"),
         notes=tuple(dict.fromkeys(notes)),
     )
-    if not rule.streams:
+    if not rule.day_streams:
         raise CronError("day of month", "no month of this expression has such a day: it would never run")
     return rule

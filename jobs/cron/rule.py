@@ -64,25 +64,26 @@ class Rule:
         return f"{self._clock} {day} {_text(self.months, 12)} {weekday}"
 
     @cached_property
-    def streams(self) -> tuple[str, ...]:
-        """Texts for croniter whose union is this rule: none restricts both day fields, each can match.
+    def day_streams(self) -> tuple[str, ...]:
+        """Texts for croniter whose union are the days of this rule, at midnight: none restricts both day fields, each can
+        match.
 
         croniter reads `15 * 5#3` as AND, takes `L` beside 30 days for 31 days and so for `*`, and walks 50
         years for a day that never comes.
         """
         month = _text(self.months, 12)
         if self.every_day:
-            return (f"{self._clock} * {month} *",)
+            return (f"0 0 * {month} *",)
         streams = []
         if self.by_day and self.possible_days:
-            streams.append(f"{self._clock} {_text(self.possible_days, 31)} {month} *")
+            streams.append(f"0 0 {_text(self.possible_days, 31)} {month} *")
         if self.by_day and self.last_day:
-            streams.append(f"{self._clock} L {month} *")
+            streams.append(f"0 0 L {month} *")
         if self.by_weekday and self.weekdays:
-            streams.append(f"{self._clock} * {month} {_text(self.weekdays, 7)}")
+            streams.append(f"0 0 * {month} {_text(self.weekdays, 7)}")
         if self.by_weekday and self.nth_weekdays:
             nth = ",".join(f"{day}#{k}" if k else f"L{day}" for day, k in sorted(self.nth_weekdays))
-            streams.append(f"{self._clock} * {month} {nth}")
+            streams.append(f"0 0 * {month} {nth}")
         return tuple(streams)
 
     @property

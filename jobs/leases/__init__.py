@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from jobs.leases.claim import Claimer, ProcessExpired
 from jobs.leases.fetch import fetch
+from jobs.leases.gate import admit, declare
+from jobs.leases.held import Targets, drain, park_held, unpark_held
 from jobs.leases.looks import Line, Looks
 from jobs.leases.park import park, unpark
 from jobs.leases.process import end, register, renew
@@ -20,14 +22,20 @@ __all__ = [
     "ProcessExpired",
     "PutBack",
     "Settled",
+    "Targets",
+    "admit",
+    "declare",
+    "drain",
     "end",
     "fate_of",
     "fetch",
     "park",
+    "park_held",
     "register",
     "renew",
     "rescue",
     "rescue_process",
     "settle",
     "unpark",
+    "unpark_held",
 ]

@@ -6,14 +6,13 @@ to pass over.
 
 from __future__ import annotations
 
-import random
 import time
-from collections import Counter, deque
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from datetime import date, timedelta
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID, uuid4
 
 import psycopg
@@ -21,7 +20,9 @@ import psycopg
 from jobs import arrays
 from jobs.clock import DatabaseClock
 from jobs.errors import SchedulerError
+from jobs.leases.counts import Count, Counts
 from jobs.leases.looks import REACH, Looks
+from jobs.leases.passed import FREE_SECONDS, LONGEST_WAIT, Passed
 from jobs.leases.ring import NIL, Mark, Pair, Share, just_before
 from jobs.partitions import day_of
 from jobs.results import Claim, Held
@@ -31,13 +32,8 @@ Connection = psycopg.Connection[Any]
 
 ROUNDS = 16
 """Most statements of one call of `claim`."""
-FREE_SECONDS = 0.02
-"""Seconds between two questions for tenants that were at their limit; an own settle brings one back at once."""
-BUSY_SECONDS = (0.005, 0.02)
-"""How long a tenant or queue that another claimer has locked is passed over."""
-BUSY_SHARE, IDLE_SHARE = 20, 4
-"""The question takes at most a twentieth of the time, a quarter when there is nothing else to do."""
-
+NEVER = float("inf")
+"""How long a claim says that who is held has to wait."""
 SUSPECT = 2
 """Crashes from which on an entry runs in a process of its own, where it can harm no other. A constant in the statements
 and the index too."""
@@ -47,17 +43,29 @@ class ProcessExpired(SchedulerError):
     """The lease of this process ended: register anew, under another id."""
 
 
-class Count:
-    """From which claim on to count what runs under one limit: the oldest lease seen alive."""
+class Noise(Protocol):
+    """What a process knows of how much each tenant holds of it."""
 
-    __slots__ = ("learnt", "oldest")
+    def room(self, tenant_id: int, share: float | None, *, rivals: bool) -> int | None:
+        """How many more of this tenant's entries may be claimed, when it may hold this share of the threads (None: as in
+        the settings) while others wait; None: as many as there are. `rivals`: others wait here."""
 
-    def __init__(self, look: int) -> None:
-        self.learnt, self.oldest = look, 0
 
-    def told(self, oldest: int, proven: int) -> None:
-        """Who has only just become limited may have unlocked claims in flight: from the start until those have ended."""
-        self.oldest = oldest if self.learnt < proven else 0
+class Room(NamedTuple):
+    """What a claim tells of its queue."""
+
+    size: int
+    """What there was room for; -1: our own lease has ended."""
+    limited: bool
+    draining: bool
+    """Everything or the queue was held and comes back at a given rate."""
+    oldest: int
+    """The oldest claim that was counted; 0: none was."""
+    wait: float | None
+    """Without room, the seconds until it is worth another try; None: until a job ends."""
+    noisy_share: float | None
+    moment: Any
+    now: Any
 
 
 class Claimer:
@@ -82,87 +90,101 @@ class Claimer:
         self.line = self.looks.lines[queue]
         self.ring = self.line.ring
         self.ahead = self.line.ahead = ahead
-        self._counts: dict[int, Count] = {}
-        self._full: set[int] = set()
-        self._busy: dict[int, float] = {}
-        self._asked, self._asking = 0.0, 0.0
-        self._freed: deque[int] = deque()
-        self._queue_count: Count | None = None
+        self.passed = Passed(self.ring)
+        self._counts = Counts()
+        self._draining = False
         self._queue_full = False
+        self._closed_until = float("-inf")
+        """The queue is held, or out of tokens: the monotonic time of the next try."""
+        self._noisy_share: float | None = None
+        self._exempt: set[int] = set()
+        """Tenants that may hold all threads."""
         self._missing_day: date | None = None
-        self._tied: set[int] = set()
-        """Tenants whose entries must start at once, passed over until a thread is free."""
 
-    def claim(self, connection: Connection, size: int, free: int) -> list[Claim]:
-        """Up to `size` entries; at most `free` of those that must start at once. What one statement took is returned at
-        once; nothing only after a fresh look found nothing allowed. ProcessExpired when our lease has ended."""
-        looked = self._queue_full = False
-        if free > 0 and self._tied:
-            for tenant_id in self._tied:
-                self.ring.bring_back(tenant_id)
-            self._tied.clear()
+    def claim(self, connection: Connection, size: int, free: int, noise: Noise | None = None) -> list[Claim]:
+        """Up to `size` entries; at most `free` of those that must start at once, and of each tenant no more than `noise`
+        allows. What one statement took is returned at once; nothing only after a fresh look found nothing allowed.
+        ProcessExpired when our lease has ended."""
+        looked = hushed = self._queue_full = False
+        if free > 0:
+            self.passed.untie()
         for _ in range(ROUNDS):
+            if self._queue_full or self._closed:
+                break
             if self.looks.due(busy=len(self.ring) > 0):
                 self.looks.look(connection)
                 looked = True
             self._bring_back(connection)
-            if shares := self.ring.choose(size):
-                if claims := self._take(connection, shares, size, max(0, free)):
+            if chosen := self.ring.choose(size):
+                shares = self._hush(chosen, noise)
+                hushed |= not shares
+                if shares and (claims := self._take(connection, shares, size, max(0, free))):
                     if self.line.coming:
                         self.line.took(claims)
                     return claims
-                if self._queue_full:
-                    break
-            elif looked:
+            elif looked or hushed:
                 break
             else:
                 self.looks.forget()
         return []
 
     def retry_in(self) -> float | None:
-        """Seconds until what was at its limit or locked is worth another try; None when there is nothing."""
-        if self._queue_full or self._full:
-            return FREE_SECONDS
-        return max(0.0, min(self._busy.values()) - time.monotonic()) if self._busy else None
+        """Seconds until what was at its limit, held or locked is worth another try; None when there is nothing."""
+        if self._closed:
+            return self._closed_until - time.monotonic()
+        return FREE_SECONDS if self._queue_full else self.passed.retry_in()
 
     @property
     def claimable(self) -> bool:
         """Something is known that may be claimed at once."""
-        return len(self.ring) > 0 and not self._queue_full
+        return len(self.ring) > 0 and not self._queue_full and not self._closed
 
     @property
     def waiting(self) -> bool:
         """Something is known that may be claimed, now or when a limit allows."""
-        return bool(len(self.ring) or self._full or self._busy or self._freed or self._tied)
+        return len(self.ring) > 0 or bool(self.passed)
 
     def settled(self, tenant_id: int) -> None:
         """A slot of this tenant has become free by our own doing. From any thread."""
-        if self._full or self._queue_full:
-            self._freed.append(tenant_id)
+        self.passed.settled(tenant_id)
+
+    @property
+    def _closed(self) -> bool:
+        return time.monotonic() < self._closed_until
+
+    def _hush(self, shares: list[Share], noise: Noise | None) -> list[Share]:
+        """Without those that hold their share of our threads, and no more of the others than their share allows."""
+        if noise is None:
+            return shares
+        kept, rivals = [], len(self.ring) > 1
+        for share in shares:
+            room = None
+            if share.tenant_id not in self._exempt:
+                room = noise.room(share.tenant_id, self._noisy_share, rivals=rivals)
+            if room is None:
+                kept.append(share)
+            elif room > 0:
+                kept.append(share._replace(most=min(share.most, room)))
+            else:
+                self.passed.hushed(share.tenant_id)
+        return kept
 
     def _bring_back(self, connection: Connection) -> None:
-        now = time.monotonic()
-        while self._freed:
-            self._return(self._freed.popleft())
-        for tenant_id in [tenant for tenant, until in self._busy.items() if until <= now]:
-            del self._busy[tenant_id]
-            self.ring.bring_back(tenant_id)
-        share = BUSY_SHARE if len(self.ring) else IDLE_SHARE
-        if not self._full or now < self._asked + max(FREE_SECONDS, share * self._asking):
-            return
-        tenants = list(self._full)
-        oldest = [count.oldest if (count := self._counts.get(tenant)) else 0 for tenant in tenants]
-        rows = connection.execute(
-            load("free"), {"tenants": arrays.int8s(tenants), "oldest": arrays.int8s(oldest)}, binary=True
-        ).fetchall()
-        for (tenant_id,) in rows:
-            self._return(tenant_id)
-        self._asked = time.monotonic()
-        self._asking = self._asked - now
+        self.passed.bring_back(lambda tenants: self._ask(connection, tenants))
 
-    def _return(self, tenant_id: int) -> None:
-        self._full.discard(tenant_id)
-        self.ring.bring_back(tenant_id)
+    def _ask(self, connection: Connection, tenants: Sequence[int]) -> Iterable[tuple[int, float | None]]:
+        """How long these tenants have still to wait, by the rules of the claim."""
+        values = {
+            "queue": self.queue,
+            "process_id": self.process_id,
+            "size": 1,
+            "peek": True,
+            "tenants": arrays.int8s(tenants),
+            "shares": arrays.int8s([1] * len(tenants)),
+            "oldest": arrays.int8s([self._counts.oldest(tenant_id) for tenant_id in tenants]),
+            "queue_oldest": 0,
+        }
+        return connection.execute(load("free"), values, binary=True).fetchall()
 
     def _take(self, connection: Connection, shares: list[Share], size: int, free: int) -> list[Claim]:
         shares = [
@@ -174,7 +196,6 @@ class Claimer:
         pairs = [pair for share in shares for pair in share.pairs]
         marks = [self.ring.marks[pair] for pair in pairs]
         lasts = list(accumulate(len(share.pairs) for share in shares))
-        counts = [self._counts.get(share.tenant_id) for share in shares]
         limited = [share.tenant_id for share in shares if share.tenant_id in self.ring.limited]
         token = uuid4()
         values = {
@@ -195,9 +216,10 @@ class Claimer:
             "run_ats": arrays.timestamps([run_at for run_at, _ in marks]),
             "job_ids": arrays.uuids([job_id for _, job_id in marks]),
             "shares": arrays.int8s([share.most for share in shares]),
-            "oldest": arrays.int8s([count.oldest if count else 0 for count in counts]),
-            "queue_limited": self._queue_count is not None,
-            "queue_oldest": self._queue_count.oldest if self._queue_count else 0,
+            "oldest": arrays.int8s([self._counts.oldest(share.tenant_id) for share in shares]),
+            "queue_limited": self._counts.queue is not None,
+            "queue_oldest": self._counts.queue.oldest if self._counts.queue else 0,
+            "peek": False,
         }
         today = day_of(self.looks.clock.now())
         try:
@@ -210,16 +232,19 @@ class Claimer:
     def _send(
         self, connection: Connection, day: date | None, values: dict[str, Any], limited: list[int]
     ) -> list[tuple[Any, ...]]:
-        statement = for_day("claim", day)
-        locks = limited or self._queue_count is not None
+        queue = self._counts.queue is not None or self._draining
+        locks = bool(limited) or queue
+        statement = for_day("claim", day, not locks)
         with (
             connection.pipeline() if locks else nullcontext(),
             connection.transaction() if locks else nullcontext(),
         ):
-            if self._queue_count is not None:  # the queue before its tenants
-                connection.execute(load("lock_queue"), values)
+            if queue:  # before its tenants
+                connection.execute(load("lock_queue"), values, prepare=True)
             if limited:
-                connection.execute(load("lock_tenants"), {**values, "limited": arrays.int8s(limited)})
+                connection.execute(
+                    load("lock_tenants"), {**values, "limited": arrays.int8s(limited)}, prepare=True
+                )
             cursor = connection.execute(statement, values, binary=True, prepare=True)
         return cursor.fetchall()
 
@@ -232,37 +257,20 @@ class Claimer:
         asked: set[int],
         token: UUID,
     ) -> list[Claim]:
-        """The claims, and what the rows tell of each tenant, at least one row each."""
-        room, queue_limited, queue_oldest, moment, now = rows[0][7:12]
-        self.looks.clock.observe(moment)
-        if room == -1:
+        """The claims, and what the rows tell of each tenant, at least one row each, and of the queue, the first."""
+        room = Room(*rows[0][9])
+        self.looks.clock.observe(room.moment)
+        if room.size == -1:
             raise ProcessExpired(f"the lease of process {self.process_id} has ended")
-        self._learn_queue(queue_limited, queue_oldest, full=room == 0)
+        self._learn_queue(room)
         claims: list[Claim] = []
         told = {row[0]: row for row in rows}
         seen: Counter[int] = Counter()
         marks: dict[Pair, Mark] = {}
         stuck: set[Pair] = set()
         process_id, queue, clean = self.process_id, self.queue, True
-        for (
-            tenant_id,
-            _,
-            _,
-            limited,
-            _,
-            _,
-            slug,
-            _,
-            _,
-            _,
-            _,
-            _,
-            priority,
-            run_at,
-            job_id,
-            taken,
-            *rest,
-        ) in rows:
+        under_limit = room.limited or room.draining
+        for tenant_id, _, _, limited, _, _, slug, _, _, _, priority, run_at, job_id, taken, *rest in rows:
             if job_id is None:
                 continue
             seen[tenant_id] += 1
@@ -270,9 +278,10 @@ class Claimer:
             if clean or pair not in stuck:
                 marks[pair] = (run_at, job_id) if taken else just_before(run_at, job_id)
             if taken:
-                kind, attempt, most, crashes, group, payload = rest
-                held = Held(job_id, token, process_id, kind, attempt, most, crashes)
-                limited |= queue_limited
+                kind, attempt, most, crashes, group, key, payload = rest
+                name = None if key is None else (tenant_id, key)
+                held = Held(job_id, token, process_id, kind, attempt, most, crashes, name)
+                limited |= under_limit
                 claims.append(
                     Claim(
                         held,
@@ -282,7 +291,7 @@ class Claimer:
                         priority,
                         run_at,
                         group,
-                        limited,
+                        limited or name is not None,
                         payload,
                     )
                 )
@@ -290,24 +299,29 @@ class Claimer:
                 clean = False
                 stuck.add(pair)
         for pair, mark in marks.items():
-            self.ring.advance(pair, min(mark, (now, NIL)))  # what comes now must not lie behind it
+            self.ring.advance(pair, min(mark, (room.now, NIL)))  # what comes now must not lie behind it
         for share in shares:
             pairs = [pair for pair in share.pairs if pair in marks]
             row = told[share.tenant_id]
-            self._learn(share, row, asked, seen[share.tenant_id], pairs, stuck, cut=room < size)
+            self._learn(share, row, asked, seen[share.tenant_id], pairs, stuck, cut=room.size < size)
         if stuck and (claims or not free):  # else they were changed meanwhile: once more
             self._tie(shares, stuck, {claim.tenant_id for claim in claims})
         return claims
 
-    def _learn_queue(self, limited: bool, oldest: int, *, full: bool) -> None:
-        self.line.ahead = timedelta() if limited else self.ahead
-        if not limited:
-            self._queue_count = None
-        elif self._queue_count is None:
-            self._queue_count = Count(self.looks.number)  # not locked yet: once more
+    def _learn_queue(self, room: Room) -> None:
+        known = self._draining or not room.draining
+        self._noisy_share, self._draining = room.noisy_share, room.draining
+        self.line.ahead = timedelta() if room.limited or room.draining else self.ahead
+        if not room.limited:
+            self._counts.queue = None
+        elif self._counts.queue is None:
+            self._counts.queue, known = Count(self.looks.number), False
         else:
-            self._queue_full = full
-            self._queue_count.told(0 if full else oldest, self.looks.proven)
+            self._counts.queue.told(room.oldest, self.looks.proven)
+        if room.size == 0 and room.wait:
+            self._closed_until = time.monotonic() + max(FREE_SECONDS, min(room.wait, LONGEST_WAIT))
+        elif room.size == 0 and known:  # else it was not locked yet: once more
+            self._queue_full = True
 
     def _learn(
         self,
@@ -321,25 +335,23 @@ class Claimer:
         cut: bool,
     ) -> None:
         """Which pairs ran dry, and whether this tenant is passed over for a while. `gave`: its pairs with entries."""
-        tenant_id, allowed, held, limited, weight, oldest = row[:6]
+        tenant_id, allowed, held, limited, weight, oldest, _, wait, exempt = row[:9]
         self.ring.learn(tenant_id, weight or 1, limited)
+        (self._exempt.add if exempt else self._exempt.discard)(tenant_id)
         if not limited:
-            self._counts.pop(tenant_id, None)
+            self._counts.of.pop(tenant_id, None)
         else:
-            count = self._counts.setdefault(tenant_id, Count(self.looks.number))
-            if held:
-                count.told(oldest, self.looks.proven)
-        if limited and not held:
+            count = self._counts.of.setdefault(tenant_id, Count(self.looks.number))
+            count.told(oldest, self.looks.proven)
+        if limited and not held and wait != NEVER:
             if tenant_id in asked:
-                self._busy[tenant_id] = time.monotonic() + random.uniform(*BUSY_SECONDS)  # noqa: S311
-                self.ring.pass_over(tenant_id)
+                self.passed.locked(tenant_id)
         elif seen < allowed:
             self._ran_dry(share.pairs if not cut else [], stuck)
         else:
             self._ran_dry(share.pairs[: share.pairs.index(gave[-1])] if gave else [], stuck)
             if allowed < share.most:
-                self._full.add(tenant_id)
-                self.ring.pass_over(tenant_id)
+                self.passed.at_limit(tenant_id, wait)
 
     def _ran_dry(self, pairs: Sequence[Pair], stuck: set[Pair]) -> None:
         """What was picked and not taken is still there."""
@@ -351,5 +363,4 @@ class Claimer:
         """Pass over, until a thread is free, whose entries must start at once and could not."""
         for share in shares:
             if share.tenant_id not in served and stuck.intersection(share.pairs):
-                self._tied.add(share.tenant_id)
-                self.ring.pass_over(share.tenant_id)
+                self.passed.tie(share.tenant_id)

@@ -71,7 +71,7 @@ def _settle_found(
 ) -> Settled:
     with connection.transaction():
         rows = connection.execute(load(statement), values, prepare=True).fetchall()
-        batch = [Settlement(held, judge(held), None) for held in (Held(*row) for row in rows)]
+        batch = [Settlement(held, judge(held), None) for held in (Held.of(row) for row in rows)]
         return settle(connection, batch)
 
 

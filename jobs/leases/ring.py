@@ -68,7 +68,9 @@ class Ring:
             self.floors[pair] = min(before, self.floors.get(pair, before))
         tenant_id, priority = pair
         self._ready.setdefault(tenant_id, set()).add(priority)
-        self.learn(tenant_id, weight, limited)
+        self.learn(
+            tenant_id, weight, limited or tenant_id in self.limited
+        )  # only a claim knows that nothing limits it
         self._enter(tenant_id)
 
     def learn(self, tenant_id: int, weight: int, limited: bool) -> None:

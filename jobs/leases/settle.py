@@ -18,7 +18,7 @@ import psycopg
 from jobs import arrays
 from jobs.conf import conf
 from jobs.ids import day_of_id
-from jobs.results import Cancelled, Completed, Failed, Released, Settlement, Snoozed
+from jobs.results import Cancelled, Completed, Failed, Key, Released, Settlement, Snoozed
 from jobs.sql import for_day, load
 from jobs.states import JobState
 
@@ -59,6 +59,11 @@ class Settled:
     batch: Sequence[Settlement] = ()
     fates: dict[UUID, Fate] = field(default_factory=dict)
     fenced: set[UUID] = field(default_factory=set)
+
+    @property
+    def keys(self) -> set[Key]:
+        """Concurrency keys that may have room now; also after a settle whose reply was lost. Admit after the commit."""
+        return {s.held.key for s in self.batch if s.held.key is not None}
 
     def __or__(self, other: Settled) -> Settled:
         return Settled([*self.batch, *other.batch], self.fates | other.fates, self.fenced | other.fenced)

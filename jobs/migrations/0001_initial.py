@@ -228,6 +228,36 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
+                (
+                    "rate",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Most starts a second, minute or hour; 0: none may run; empty: unlimited.",
+                        null=True,
+                        validators=[django.core.validators.MaxValueValidator(1000000)],
+                    ),
+                ),
+                (
+                    "rate_per",
+                    models.CharField(
+                        choices=[("second", "Second"), ("minute", "Minute"), ("hour", "Hour")],
+                        db_default="second",
+                        default="second",
+                        max_length=6,
+                    ),
+                ),
+                (
+                    "burst",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Starts that may be saved up while idle; empty: those of one second, at least one.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                    ),
+                ),
                 ("name", models.CharField(max_length=100, unique=True)),
                 (
                     "max_running",
@@ -235,6 +265,19 @@ class Migration(migrations.Migration):
                         blank=True,
                         help_text="Most jobs at once; 0: none may run; empty: unlimited.",
                         null=True,
+                        validators=[django.core.validators.MaxValueValidator(1000000)],
+                    ),
+                ),
+                (
+                    "noisy_share",
+                    models.FloatField(
+                        blank=True,
+                        help_text="Share of a worker's threads, 0.01 to 1, that one tenant may hold while others wait; empty: as in the settings; 1: all of them.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.01),
+                            django.core.validators.MaxValueValidator(1),
+                        ],
                     ),
                 ),
             ],
@@ -242,8 +285,28 @@ class Migration(migrations.Migration):
                 "ordering": ["name"],
                 "constraints": [
                     models.CheckConstraint(
-                        condition=models.Q(("max_running__gte", 0)), name="jobs_queue_max_running"
-                    )
+                        condition=models.Q(("max_running__gte", 0), ("max_running__lte", 1000000)),
+                        name="jobs_queue_max_running",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("noisy_share__gte", 0.01), ("noisy_share__lte", 1)),
+                        name="jobs_queue_noisy_share",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("rate__gte", 0), ("rate__lte", 1000000)), name="jobs_queue_rate"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("rate_per__in", ["second", "minute", "hour"])),
+                        name="jobs_queue_rate_per",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("burst__isnull", True),
+                            models.Q(("burst__gte", 1), ("burst__lte", 1000000), ("rate__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="jobs_queue_burst",
+                    ),
                 ],
             },
         ),
@@ -256,13 +319,46 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
+                (
+                    "rate",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Most starts a second, minute or hour; 0: none may run; empty: unlimited.",
+                        null=True,
+                        validators=[django.core.validators.MaxValueValidator(1000000)],
+                    ),
+                ),
+                (
+                    "rate_per",
+                    models.CharField(
+                        choices=[("second", "Second"), ("minute", "Minute"), ("hour", "Hour")],
+                        db_default="second",
+                        default="second",
+                        max_length=6,
+                    ),
+                ),
+                (
+                    "burst",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Starts that may be saved up while idle; empty: those of one second, at least one.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                    ),
+                ),
                 ("slug", models.CharField(max_length=100, unique=True)),
                 (
                     "weight",
                     models.PositiveSmallIntegerField(
                         default=1,
                         help_text="Share of the claims while others wait too.",
-                        validators=[django.core.validators.MinValueValidator(1)],
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000),
+                        ],
                     ),
                 ),
                 (
@@ -271,6 +367,33 @@ class Migration(migrations.Migration):
                         blank=True,
                         help_text="Most jobs at once; 0: none may run; empty: unlimited.",
                         null=True,
+                        validators=[django.core.validators.MaxValueValidator(1000000)],
+                    ),
+                ),
+                (
+                    "temporary_max_running",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Instead of max running until the time below; 0: none may run; empty: unlimited.",
+                        null=True,
+                        validators=[django.core.validators.MaxValueValidator(1000000)],
+                    ),
+                ),
+                (
+                    "temporary_until",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="When the temporary limit ends; empty: there is none.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "noisy_exempt",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="It may hold more than the noisy share of a worker's threads while others wait.",
+                        verbose_name="may fill the workers",
                     ),
                 ),
                 (
@@ -279,13 +402,204 @@ class Migration(migrations.Migration):
                         db_default=django.db.models.functions.datetime.Now(), editable=False
                     ),
                 ),
+                ("retired_at", models.DateTimeField(editable=False, null=True)),
             ],
             options={
                 "ordering": ["slug"],
                 "constraints": [
-                    models.CheckConstraint(condition=models.Q(("weight__gte", 1)), name="jobs_tenant_weight"),
                     models.CheckConstraint(
-                        condition=models.Q(("max_running__gte", 0)), name="jobs_tenant_max_running"
+                        condition=models.Q(("weight__gte", 1), ("weight__lte", 1000)),
+                        name="jobs_tenant_weight",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("max_running__gte", 0), ("max_running__lte", 1000000)),
+                        name="jobs_tenant_max_running",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("temporary_max_running__isnull", True),
+                            models.Q(
+                                ("temporary_max_running__gte", 0),
+                                ("temporary_max_running__lte", 1000000),
+                                ("temporary_until__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="jobs_tenant_temporary",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("rate__gte", 0), ("rate__lte", 1000000)), name="jobs_tenant_rate"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("rate_per__in", ["second", "minute", "hour"])),
+                        name="jobs_tenant_rate_per",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("burst__isnull", True),
+                            models.Q(("burst__gte", 1), ("burst__lte", 1000000), ("rate__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="jobs_tenant_burst",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="TenantQueueLimit",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("queue", models.CharField(max_length=100)),
+                (
+                    "max_running",
+                    models.PositiveIntegerField(
+                        help_text="Most jobs at once; 0: none may run.",
+                        validators=[django.core.validators.MaxValueValidator(1000000)],
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="queue_limits",
+                        to="jobs.tenant",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["queue", "tenant_id"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("queue", "tenant"), name="jobs_tenantqueuelimit_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("max_running__gte", 0), ("max_running__lte", 1000000)),
+                        name="jobs_tenantqueuelimit_max_running",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("queue", ""), _negated=True), name="jobs_tenantqueuelimit_queue"
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="RateBucket",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "scope",
+                    models.CharField(
+                        choices=[("tenant", "Tenant"), ("queue", "Queue"), ("hold", "Hold")], max_length=6
+                    ),
+                ),
+                ("key", models.CharField(max_length=100)),
+                ("tokens", models.FloatField()),
+                ("refilled_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("scope", "key"), name="jobs_ratebucket_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(("scope__in", ["tenant", "queue", "hold"])),
+                        name="jobs_ratebucket_scope",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("tokens__gte", 0), ("tokens__lte", 1000000)),
+                        name="jobs_ratebucket_tokens",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Hold",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "scope",
+                    models.CharField(
+                        choices=[
+                            ("all", "everything"),
+                            ("tenant", "a tenant"),
+                            ("queue", "a queue"),
+                            ("type", "a job type"),
+                            ("group", "a group"),
+                        ],
+                        max_length=6,
+                    ),
+                ),
+                (
+                    "key",
+                    models.CharField(
+                        blank=True,
+                        default="",
+                        help_text="The tenant's slug, or the name of queue, type or group.",
+                        max_length=100,
+                    ),
+                ),
+                ("reason", models.CharField(blank=True, default="", max_length=500)),
+                ("by", models.CharField(blank=True, default="", max_length=150)),
+                ("since", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("until", models.DateTimeField(blank=True, null=True)),
+                (
+                    "drain",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Starts per second once it has ended, until the backlog is gone; empty: full speed.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(1000000),
+                        ],
+                    ),
+                ),
+                ("drained_at", models.DateTimeField(blank=True, editable=False, null=True)),
+            ],
+            options={
+                "ordering": ["-id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("drained_at__isnull", True)),
+                        fields=["scope", "key"],
+                        name="jobs_hold_open",
+                    )
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("scope__in", ["all", "tenant", "queue", "type", "group"])),
+                        name="jobs_hold_scope",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("key", ""), ("scope", "all")),
+                            models.Q(
+                                models.Q(("scope", "all"), _negated=True),
+                                models.Q(("key", ""), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="jobs_hold_key",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("until__isnull", True), ("until__gte", models.F("since")), _connector="OR"
+                        ),
+                        name="jobs_hold_window",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("drain__gte", 1), ("drain__lte", 1000000)), name="jobs_hold_drain"
                     ),
                 ],
             },
@@ -482,6 +796,14 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="KeyLimit",
+            fields=[
+                ("job_type", models.CharField(max_length=100, primary_key=True, serialize=False)),
+                ("most", models.IntegerField()),
+                ("changed_at", models.DateTimeField()),
+            ],
+        ),
+        migrations.CreateModel(
             name="UniqueKey",
             fields=[
                 (
@@ -586,7 +908,13 @@ class Migration(migrations.Migration):
                 (
                     "parked",
                     models.CharField(
-                        choices=[("type", "no live worker knows its type")], max_length=4, null=True
+                        choices=[
+                            ("type", "no live worker knows its type"),
+                            ("key", "others with its concurrency key run"),
+                            ("hold", "its type or group is held"),
+                        ],
+                        max_length=4,
+                        null=True,
                     ),
                 ),
                 (
@@ -639,9 +967,35 @@ class Migration(migrations.Migration):
                         name="jobs_queueentry_queue",
                     ),
                     models.Index(
-                        condition=models.Q(("parked__isnull", False)),
+                        condition=models.Q(("parked", "type")),
                         fields=["job_type"],
                         name="jobs_queueentry_parked",
+                    ),
+                    models.Index(
+                        models.OrderBy(models.F("priority"), descending=True),
+                        models.F("run_at"),
+                        models.F("job_id"),
+                        condition=models.Q(("parked", "hold")),
+                        name="jobs_queueentry_held",
+                    ),
+                    models.Index(
+                        condition=models.Q(("concurrency_key__isnull", False), ("parked__isnull", True)),
+                        fields=["tenant_id", "concurrency_key"],
+                        name="jobs_queueentry_key",
+                    ),
+                    models.Index(
+                        models.F("tenant_id"),
+                        models.F("concurrency_key"),
+                        models.OrderBy(models.F("priority"), descending=True),
+                        models.F("run_at"),
+                        models.F("job_id"),
+                        condition=models.Q(("lease_token__isnull", True), ("parked", "key")),
+                        name="jobs_queueentry_keyline",
+                    ),
+                    models.Index(
+                        condition=models.Q(("parked", "key"), ("process_id__isnull", True)),
+                        fields=["run_at"],
+                        name="jobs_queueentry_keydue",
                     ),
                     models.Index(
                         condition=models.Q(("crashes__gte", 2), ("lease_token__isnull", True)),
@@ -661,6 +1015,14 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("priority__gte", -100), ("priority__lte", 100)),
                         name="jobs_queueentry_priority",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("parked", "key"), _negated=True),
+                            ("concurrency_key__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="jobs_queueentry_keyed",
                     ),
                 ],
             },

@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from jobs import clock
 from jobs.cron import Recurrence, recurrence
 from jobs.errors import CronError
 from jobs.models.tenant import Tenant
@@ -46,15 +47,18 @@ class Overlap(models.TextChoices):
     CANCEL_OTHER = "cancel_other", "ask the earlier run to stop; start when it has ended"
 
 
-class CronManager(models.Manager["CronDefinition"]):
+class CronQuerySet(models.QuerySet["CronDefinition"]):
     """`create` and `bulk_create` refuse what could not fire, with the field and the reason."""
 
     def bulk_create(self, objs: Any, *args: Any, **kwargs: Any) -> list[CronDefinition]:
         """CronError or InvalidJob for the first wrong one; then nothing is written."""
         made = list(objs)
         for definition in made:
-            definition.check_all()
+            definition.check_all(self.db)
         return super().bulk_create(made, *args, **kwargs)
+
+
+CronManager = models.Manager.from_queryset(CronQuerySet)
 
 
 class CronDefinition(models.Model):
@@ -116,7 +120,7 @@ class CronDefinition(models.Model):
     broken = models.CharField(max_length=500, default="", blank=True, editable=False)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
-    objects: ClassVar[CronManager] = CronManager()
+    objects: ClassVar[models.Manager[CronDefinition]] = CronManager()
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -152,7 +156,7 @@ class CronDefinition(models.Model):
     def save(self, *args: Any, **kwargs: Any) -> None:
         """CronError or InvalidJob for what clean() refuses. Fields that are saved alone are not looked at."""
         if kwargs.get("update_fields") is None:
-            self.check_all()
+            self.check_all(kwargs.get("using"))
         super().save(*args, **kwargs)
 
     @property
@@ -176,19 +180,21 @@ class CronDefinition(models.Model):
             run_at=self.run_at,
         )
 
-    def check_all(self) -> None:
-        """CronError or InvalidJob, with field and reason, for what could never fire as asked."""
+    def check_all(self, using: str | None = None) -> None:
+        """CronError or InvalidJob, with field and reason, for what could never fire as asked. `using`: the database whose
+        time counts."""
         from jobs.defining import check_job, check_rule
 
-        check_rule(self)
+        now = clock.now(using or self._state.db or "default")
+        check_rule(self, now)
         if self._state.adding:
-            check_job(self)
+            check_job(self, now)
 
     def clean(self) -> None:
         from jobs.defining import check_rule
 
         try:
-            check_rule(self)
+            check_rule(self, clock.now(self._state.db or "default"))
         except CronError as error:
             known = {field.name for field in self._meta.fields}
             name = FIELDS.get(error.field, error.field)

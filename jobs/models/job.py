@@ -9,7 +9,7 @@ Rules of the partitioned tables (job, timer, outcome, attempt, cron tick; one pa
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from django.db import models
 from django.db.models.functions import Now
@@ -20,6 +20,9 @@ from jobs.models.tenant import Tenant
 from jobs.querysets import JobQuerySet
 from jobs.report import Report
 from jobs.states import JobState
+
+if TYPE_CHECKING:
+    from jobs.why import Why
 
 _MOMENT = timedelta(milliseconds=1)
 
@@ -95,6 +98,12 @@ class Job(models.Model):
     def reschedule(self, run_at: datetime) -> Report:
         """Run this job at `run_at` instead, if it waits."""
         return self._alone().reschedule(run_at)
+
+    def why(self) -> Why:
+        """What keeps this job from running now, by the rules of the claim; `str()` of it is one sentence."""
+        from jobs.why import why  # it asks all the other tables
+
+        return why(self.pk, self._state.db or "default")
 
     def _alone(self) -> JobQuerySet:
         alone: JobQuerySet = Job.objects.using(self._state.db).filter(pk=self.pk)

@@ -1,4 +1,5 @@
-"""`UniqueKey`: at most one live job per (tenant, job type, key). Unpartitioned: uniqueness spans all days."""
+"""`UniqueKey`: at most one live job per (tenant, job type, key). Unpartitioned: uniqueness spans all days.
+`KeyLimit`: how many jobs of a type run at once with one concurrency key."""
 
 from __future__ import annotations
 
@@ -31,3 +32,14 @@ class UniqueKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job_type}:{self.key}"
+
+
+class KeyLimit(models.Model):
+    """Of types that allow more than one, or did; told by the workers that know the type, as they start."""
+
+    job_type = models.CharField(max_length=100, primary_key=True)
+    most = models.IntegerField()
+    changed_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.job_type}: {self.most}"

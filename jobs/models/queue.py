@@ -4,27 +4,46 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from jobs.conf import MOST
 from jobs.fields import JobIdField
 from jobs.links import JobLink
+from jobs.models.rated import Rated, rate_checks
 from jobs.states import JobState
 
 
-class Queue(models.Model):
-    """Optional: a queue exists by being named; a row here gives it a limit."""
+class Queue(Rated):
+    """Optional: a queue exists by being named; a row here gives it limits."""
 
     name = models.CharField(max_length=100, unique=True)
     max_running = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Most jobs at once; 0: none may run; empty: unlimited."
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(MOST)],
+        help_text="Most jobs at once; 0: none may run; empty: unlimited.",
+    )
+    noisy_share = models.FloatField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0.01), MaxValueValidator(1)],
+        help_text="Share of a worker's threads, 0.01 to 1, that one tenant may hold while others wait; empty: as in "
+        "the settings; 1: all of them.",
     )
 
     class Meta:
         ordering: ClassVar[list[str]] = ["name"]
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.CheckConstraint(condition=Q(max_running__gte=0), name="jobs_queue_max_running"),
+            models.CheckConstraint(
+                condition=Q(max_running__gte=0, max_running__lte=MOST), name="jobs_queue_max_running"
+            ),
+            models.CheckConstraint(
+                condition=Q(noisy_share__gte=0.01, noisy_share__lte=1), name="jobs_queue_noisy_share"
+            ),
+            *rate_checks("jobs_queue"),
         ]
 
     def __str__(self) -> str:
@@ -35,6 +54,8 @@ class Parked(models.TextChoices):
     """Why an entry is out of the ready index although its time has come; each reason is lifted by its own verb."""
 
     TYPE = "type", "no live worker knows its type"
+    KEY = "key", "others with its concurrency key run"
+    HOLD = "hold", "its type or group is held"
 
 
 class Waits(models.TextChoices):
@@ -86,6 +107,10 @@ class QueueEntry(models.Model):
             models.CheckConstraint(
                 condition=Q(priority__gte=-100, priority__lte=100), name="jobs_queueentry_priority"
             ),
+            # Whoever waits for a key has one, or nobody would ever admit it.
+            models.CheckConstraint(
+                condition=~Q(parked="key") | Q(concurrency_key__isnull=False), name="jobs_queueentry_keyed"
+            ),
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(
@@ -115,8 +140,34 @@ class QueueEntry(models.Model):
                 condition=Q(process_id__isnull=False),
                 name="jobs_queueentry_queue",
             ),
+            models.Index(fields=["job_type"], condition=Q(parked="type"), name="jobs_queueentry_parked"),
             models.Index(
-                fields=["job_type"], condition=Q(parked__isnull=False), name="jobs_queueentry_parked"
+                F("priority").desc(),
+                F("run_at"),
+                F("job_id"),
+                condition=Q(parked="hold"),
+                name="jobs_queueentry_held",
+            ),
+            # Concurrency keys: who has a place, who waits for one in which order, and whose time comes next. Jobs without
+            # a key are in none of them. Spelled apart as above.
+            models.Index(
+                fields=["tenant_id", "concurrency_key"],
+                condition=Q(concurrency_key__isnull=False, parked__isnull=True),
+                name="jobs_queueentry_key",
+            ),
+            models.Index(
+                F("tenant_id"),
+                F("concurrency_key"),
+                F("priority").desc(),
+                F("run_at"),
+                F("job_id"),
+                condition=Q(parked="key", lease_token__isnull=True),
+                name="jobs_queueentry_keyline",
+            ),
+            models.Index(
+                fields=["run_at"],
+                condition=Q(parked="key", process_id__isnull=True),
+                name="jobs_queueentry_keydue",
             ),
             models.Index(
                 fields=["queue"],

@@ -14,13 +14,12 @@ flagged AS (
 gone AS (
     DELETE FROM jobs_queueentry
     WHERE job_id = ANY(ARRAY(SELECT job_id FROM mine WHERE NOT leased))
-    RETURNING job_id, due_at, attempt, max_attempts, crashes
+    RETURNING job_id, due_at, attempt, max_attempts, crashes, tenant_id, concurrency_key
 ),
 ended AS (
     INSERT INTO jobs_outcome (job_id, due_at, state, attempt, max_attempts, crashes, finished_at, action_id)
     SELECT job_id, due_at, 'cancelled', attempt, max_attempts, crashes, clock_timestamp(), %(action_id)s FROM gone
-    RETURNING job_id
 )
-SELECT job_id, false AS running FROM ended
+SELECT job_id, false AS running, tenant_id, concurrency_key FROM gone
 UNION ALL
-SELECT job_id, true FROM flagged
+SELECT job_id, true, NULL, NULL FROM flagged

@@ -1,7 +1,8 @@
 -- claim: take entries of the chosen tenants, of each its share over its pairs, the highest priority first, each pair
 -- from its mark on, under the claim's lease token; with what was asked for, where the job is due today (its leaf by
 -- name). A tenant's pairs are a slice of the three arrays; a lower one is only probed when the higher ones ran dry.
--- Guards: not leased, not parked, due by the server's clock, a type this worker knows, our own process still alive;
+-- Guards: not leased, not parked, due by the server's clock, a type this worker knows, its type and group not held, our own
+-- process still alive;
 -- a limited tenant or queue that we did not lock gives nothing, so a limit set since the last look is never broken.
 -- The pick is MATERIALIZED: a sub-select in UPDATE … WHERE id IN may run again and overclaim. The row lock sits inside
 -- the inner LIMIT, so nothing is locked in vain; SKIP LOCKED, so two claimers never wait for each other.
@@ -15,78 +16,37 @@
 WITH number AS MATERIALIZED (
     SELECT nextval('jobs_claim_no') AS no, set_config('synchronous_commit', 'off', true)
 ),
-tenants AS MATERIALIZED (
-    SELECT share.tenant_id, share.first, share.last, share.ord, tenant.slug, tenant.weight,
-        tenant.max_running IS NOT NULL AS limited, lock.held, running.oldest,
-        CASE
-            WHEN tenant.max_running IS NULL THEN share.most
-            WHEN NOT lock.held THEN 0
-            ELSE greatest(0, least(share.most, tenant.max_running - running.count))
-        END AS allowed
-    FROM unnest(
-        %(tenants)s::bigint[], %(shares)s::bigint[], %(oldest)s::bigint[], %(firsts)s::bigint[], %(lasts)s::bigint[]
-    ) WITH ORDINALITY share(tenant_id, most, oldest, first, last, ord)
-    LEFT JOIN LATERAL (
-        SELECT slug, weight, max_running FROM jobs_tenant WHERE id = share.tenant_id LIMIT 1
-    ) tenant ON true
-    CROSS JOIN LATERAL (
-        SELECT coalesce(
-            share.tenant_id = ANY(string_to_array(current_setting('punctual.tenants', true), ',')::bigint[]), false
-        ) AS held
-    ) lock
-    LEFT JOIN LATERAL (
-        SELECT count(*), min(claim_no) AS oldest FROM (
-            SELECT entry.claim_no FROM jobs_queueentry entry
-            WHERE lock.held AND entry.tenant_id = share.tenant_id AND entry.lease_token IS NOT NULL
-                AND entry.claim_no >= share.oldest
-            ORDER BY entry.claim_no
-            LIMIT tenant.max_running
-        ) leased
-    ) running ON tenant.max_running IS NOT NULL
-),
-room AS MATERIALIZED (
-    SELECT queue.max_running IS NOT NULL AS limited, running.oldest,
-        CASE
-            WHEN NOT EXISTS (
-                SELECT FROM jobs_process
-                WHERE id = %(process_id)s AND lease_expires_at > clock_timestamp()
-            ) THEN -1
-            WHEN queue.max_running IS NULL THEN %(size)s
-            WHEN NOT lock.held THEN 0
-            ELSE greatest(0, least(%(size)s, queue.max_running - running.count))
-        END AS size
-    FROM (SELECT coalesce(current_setting('punctual.queue', true) = %(queue)s, false) AS held) lock
-    LEFT JOIN jobs_queue queue ON queue.name = %(queue)s
-    LEFT JOIN LATERAL (
-        SELECT count(*), min(claim_no) AS oldest FROM (
-            SELECT entry.claim_no FROM jobs_queueentry entry
-            WHERE lock.held AND entry.queue = %(queue)s AND entry.process_id IS NOT NULL
-                AND entry.claim_no >= %(queue_oldest)s
-            ORDER BY entry.claim_no
-            LIMIT queue.max_running
-        ) leased
-    ) running ON queue.max_running IS NOT NULL
+{rules}
+held_kinds AS MATERIALIZED (
+    SELECT scope, key FROM jobs_hold
+    WHERE drained_at IS NULL AND scope IN ('type', 'group') AND since <= now() AND (until IS NULL OR until > now())
 ),
 pick AS MATERIALIZED (
     SELECT entry.*, tenants.ord
     FROM tenants
     CROSS JOIN LATERAL (
+        SELECT (%(firsts)s::bigint[])[tenants.ord] AS first, (%(lasts)s::bigint[])[tenants.ord] AS last
+    ) slice
+    CROSS JOIN LATERAL (
         SELECT entry.*, pair.priority, pair.ord AS pair
         FROM unnest(
-            (%(priorities)s::bigint[])[tenants.first:tenants.last], (%(run_ats)s::timestamptz[])[tenants.first:tenants.last],
-            (%(job_ids)s::uuid[])[tenants.first:tenants.last]
+            (%(priorities)s::bigint[])[slice.first:slice.last], (%(run_ats)s::timestamptz[])[slice.first:slice.last],
+            (%(job_ids)s::uuid[])[slice.first:slice.last]
         ) WITH ORDINALITY pair(priority, run_at, job_id, ord)
         CROSS JOIN LATERAL (
             SELECT ctid, run_at, job_id, due_at, job_type, attempt + 1 AS attempt, max_attempts, crashes, "group",
-                attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited FROM room) AS at_once
+                concurrency_key,
+                attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited OR draining FROM room) AS at_once
             FROM jobs_queueentry
             WHERE queue = %(queue)s AND lease_token IS NULL AND parked IS NULL
                 AND tenant_id = tenants.tenant_id AND priority = pair.priority::smallint
                 AND (run_at, job_id) > (pair.run_at, pair.job_id) AND run_at <= now() + %(ahead)s::interval
                 AND (run_at <= now() OR NOT (
-                    attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited FROM room)
+                    attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited OR draining FROM room)
                 ))
                 AND job_type = ANY(%(types)s::text[]) AND (crashes >= 2) = %(suspects)s
+                AND job_type <> ALL(ARRAY(SELECT key FROM held_kinds WHERE scope = 'type'))
+                AND ("group" IS NULL OR "group" <> ALL(ARRAY(SELECT key FROM held_kinds WHERE scope = 'group')))
             ORDER BY run_at, job_id
             LIMIT tenants.allowed
             FOR UPDATE SKIP LOCKED
@@ -110,13 +70,19 @@ claimed AS (
 told AS MATERIALIZED (
     SELECT *, job_id IN (SELECT job_id FROM claimed) AS claimed FROM fit
 )
+{spent}
 SELECT tenants.tenant_id, tenants.allowed, tenants.held, tenants.limited, tenants.weight,
-    coalesce(tenants.oldest, (SELECT no FROM number)), tenants.slug,
-    room.size, room.limited, coalesce(room.oldest, (SELECT no FROM number)), clock_timestamp(), now(),
+    coalesce(tenants.oldest, (SELECT no FROM number)), tenants.slug, tenants.wait,
+    nullif(tenants.noisy_exempt, false), room.told,
     told.priority, told.run_at, told.job_id, told.claimed,
-    told.job_type, told.attempt, told.max_attempts, told.crashes, told."group", job.payload
+    told.job_type, told.attempt, told.max_attempts, told.crashes, told."group", told.concurrency_key,
+    job.payload
 FROM tenants
-CROSS JOIN room
+LEFT JOIN (
+    SELECT ROW(
+        size, limited, draining, coalesce(oldest, (SELECT no FROM number)), wait, noisy_share, clock_timestamp(), now()
+    ) AS told FROM room
+) room ON tenants.ord = 1
 LEFT JOIN told ON told.ord = tenants.ord
 LEFT JOIN LATERAL (
     SELECT payload::text FROM {job}

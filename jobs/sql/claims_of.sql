@@ -1,6 +1,6 @@
 -- what a process holds, for its supervisor after its death: locked in id order (not by the key's index, see `orphans`),
 -- settled in the same transaction.
-SELECT job_id, lease_token, process_id, job_type, attempt, max_attempts, crashes
+SELECT job_id, lease_token, process_id, job_type, attempt, max_attempts, crashes, tenant_id, concurrency_key
 FROM jobs_queueentry
 WHERE process_id = %(process_id)s
 ORDER BY uuid_send(job_id)

@@ -3,7 +3,7 @@
 -- run_at tells whether the pair is due: entries that are not due are never walked. Under a pinned snapshot it walks the
 -- dead heads of every tenant, so it runs seldom. Locks nothing.
 SELECT snapshot.*, queue.name, found.tenant_id, found.priority, found.run_at, found.job_id, found.unknown,
-    coalesce(tenant.weight, 1), tenant.max_running IS NOT NULL
+    coalesce(tenant.weight, 1), coalesce(tenant.limited, false)
 FROM (
     SELECT clock_timestamp() AS moment, now() AS now,
         pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin,
@@ -47,5 +47,10 @@ LEFT JOIN LATERAL (
     WHERE run_at <= now()
 ) found ON true
 LEFT JOIN LATERAL (
-    SELECT weight, max_running FROM jobs_tenant WHERE id = found.tenant_id LIMIT 1
+    SELECT weight,
+        coalesce(CASE WHEN temporary_until > now() THEN temporary_max_running ELSE max_running END, rate) IS NOT NULL
+            OR (SELECT EXISTS (SELECT FROM jobs_tenantqueuelimit)) AND EXISTS (
+                SELECT FROM jobs_tenantqueuelimit WHERE queue = queue.name AND tenant_id = found.tenant_id
+            ) AS limited
+    FROM jobs_tenant WHERE id = found.tenant_id LIMIT 1
 ) tenant ON true

@@ -7,7 +7,7 @@
 -- would not do: it follows the last that has ended, and who was open may lie beyond it. age() tells how far the next one
 -- to be given out is from there.
 SELECT snapshot.*, queue.name, found.tenant_id, found.priority, found.run_at, NULL::uuid, found.flag,
-    coalesce(tenant.weight, 1), tenant.max_running IS NOT NULL
+    coalesce(tenant.weight, 1), coalesce(tenant.limited, false)
 FROM (
     SELECT clock_timestamp() AS moment, now() AS now,
         pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin,
@@ -33,5 +33,10 @@ LEFT JOIN LATERAL (
     )
 ) found ON true
 LEFT JOIN LATERAL (
-    SELECT weight, max_running FROM jobs_tenant WHERE id = found.tenant_id LIMIT 1
+    SELECT weight,
+        coalesce(CASE WHEN temporary_until > now() THEN temporary_max_running ELSE max_running END, rate) IS NOT NULL
+            OR (SELECT EXISTS (SELECT FROM jobs_tenantqueuelimit)) AND EXISTS (
+                SELECT FROM jobs_tenantqueuelimit WHERE queue = queue.name AND tenant_id = found.tenant_id
+            ) AS limited
+    FROM jobs_tenant WHERE id = found.tenant_id LIMIT 1
 ) tenant ON true

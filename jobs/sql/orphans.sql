@@ -3,7 +3,7 @@
 -- Most often there is none. In id order, but not by the key's index: a LIMIT would tempt the planner to walk all that
 -- waits along it, instead of what is leased.
 SELECT entry.job_id, entry.lease_token, entry.process_id, entry.job_type, entry.attempt,
-    entry.max_attempts, entry.crashes
+    entry.max_attempts, entry.crashes, entry.tenant_id, entry.concurrency_key
 FROM jobs_queueentry entry
 LEFT JOIN jobs_process process ON process.id = entry.process_id
 WHERE entry.process_id IS NOT NULL

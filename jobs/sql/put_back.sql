@@ -1,6 +1,7 @@
 -- settle, back to waiting (retry, snooze, release): the lease is given up, the entry waits in its queue.
 -- Guard: the lease token, under lock_claims' locks. `back`: an attempt that is not counted. `run_at` is at least the
--- time of the return, so that it never lies behind what a claimer has already passed.
+-- time of the return, so that it never lies behind what a claimer has already passed. Who waits does not keep his place under
+-- a concurrency key from others; who was only released does.
 WITH mine AS MATERIALIZED (
     SELECT entry.ctid AS place, result.*
     FROM unnest(
@@ -18,6 +19,7 @@ SET lease_token = NULL, process_id = NULL, claimed_at = NULL,
     attempt = entry.attempt - mine.back,
     crashes = entry.crashes + mine.crashes,
     waits = coalesce(mine.waits, entry.waits),
+    parked = CASE WHEN mine.wait IS NOT NULL AND entry.concurrency_key IS NOT NULL THEN 'key' END,
     run_at = CASE
         WHEN mine.wait IS NULL THEN greatest(entry.run_at, clock_timestamp())
         ELSE clock_timestamp() + mine.wait

@@ -13,8 +13,9 @@ gone AS (
 )
 INSERT INTO jobs_queueentry
     (job_id, due_at, run_at, tenant_id, queue, job_type, priority, attempt, max_attempts, crashes, cancel_requested,
-     waits, "group", concurrency_key, action_id)
+     waits, "group", concurrency_key, parked, action_id)
 SELECT job_id, due_at, greatest(%(run_at)s, clock_timestamp()), tenant_id, queue, job_type, priority, 0, max_attempts, 0,
-    false, 'reschedule', "group", concurrency_key, %(action_id)s
+    false, 'reschedule', "group", concurrency_key, CASE WHEN concurrency_key IS NOT NULL THEN 'key' END,
+    %(action_id)s
 FROM gone
-RETURNING job_id
+RETURNING job_id, tenant_id, concurrency_key

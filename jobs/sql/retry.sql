@@ -23,12 +23,13 @@ job AS MATERIALIZED (
 back AS (
     INSERT INTO jobs_queueentry
         (job_id, due_at, run_at, tenant_id, queue, job_type, priority, attempt, max_attempts, crashes,
-         cancel_requested, "group", concurrency_key, action_id)
+         cancel_requested, "group", concurrency_key, parked, action_id)
     SELECT gone.job_id, gone.due_at, greatest(gone.due_at, clock_timestamp()), job.tenant_id, job.queue, job.job_type,
         job.priority, gone.attempt, greatest(gone.max_attempts, gone.attempt + job.max_attempts), 0,
-        false, job."group", job.concurrency_key, %(action_id)s
+        false, job."group", job.concurrency_key,
+        CASE WHEN job.concurrency_key IS NOT NULL THEN 'key' END, %(action_id)s
     FROM gone
     JOIN job ON job.id = gone.job_id
-    RETURNING job_id
+    RETURNING job_id, tenant_id, concurrency_key
 )
-SELECT job_id FROM back
+SELECT job_id, tenant_id, concurrency_key FROM back

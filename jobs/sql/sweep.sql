@@ -1,7 +1,7 @@
 -- sweep: the head of each pair that claims touched, from its proven floor on. One that lies behind the claimer's mark
 -- was skipped there as locked by a claim or a cancel that then rolled back. Locks nothing.
 SELECT snapshot.*, pair.queue, pair.tenant_id, pair.priority, head.run_at, head.job_id, false,
-    coalesce(tenant.weight, 1), tenant.max_running IS NOT NULL
+    coalesce(tenant.weight, 1), coalesce(tenant.limited, false)
 FROM (
     SELECT clock_timestamp() AS moment, now() AS now,
         pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS xmin,
@@ -21,5 +21,10 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) head ON true
 LEFT JOIN LATERAL (
-    SELECT weight, max_running FROM jobs_tenant WHERE id = pair.tenant_id LIMIT 1
+    SELECT weight,
+        coalesce(CASE WHEN temporary_until > now() THEN temporary_max_running ELSE max_running END, rate) IS NOT NULL
+            OR (SELECT EXISTS (SELECT FROM jobs_tenantqueuelimit)) AND EXISTS (
+                SELECT FROM jobs_tenantqueuelimit WHERE queue = pair.queue AND tenant_id = pair.tenant_id
+            ) AS limited
+    FROM jobs_tenant WHERE id = pair.tenant_id LIMIT 1
 ) tenant ON true

@@ -18,7 +18,7 @@ from jobs.newjob import NewJob
 from scheduler_project.benchmark.fleet import Fleet
 from scheduler_project.benchmark.ledger import Ledger
 from scheduler_project.benchmark.offset import clock_offset
-from scheduler_project.benchmark.work.tasks import NOOP
+from scheduler_project.benchmark.work.tasks import NOOP, SLEEP
 
 Connection = psycopg.Connection[Any]
 
@@ -58,9 +58,38 @@ class Client:
 
     def schedule(self, dues: Iterable[datetime]) -> range:
         """Schedule a job for each of these in one transaction; returns their numbers."""
+        return self._schedule(self.new_jobs(dues))
+
+    def schedule_sleeps(self, due: float, sleeps: Iterable[tuple[str, float]]) -> range:
+        """The same for jobs of these tenants that sleep for so many seconds, all due at the same instant."""
+        due_at = datetime.fromtimestamp(due, UTC)
+        return self._schedule(
+            [
+                NewJob(
+                    job_type=SLEEP, payload=payload(n) | {"seconds": seconds}, tenant=tenant, due_at=due_at
+                )
+                for n, (tenant, seconds) in enumerate(sleeps, self.next_number)
+            ]
+        )
+
+    def schedule_elsewhere(self, queue: str, tenants: Iterable[str]) -> range:
+        """Jobs of these tenants, due now, in a queue that no worker serves."""
+        due_at = datetime.fromtimestamp(self.now(), UTC)
+        return self._schedule(
+            [
+                NewJob(job_type=NOOP, payload=payload(n), tenant=tenant, queue=queue, due_at=due_at)
+                for n, tenant in enumerate(tenants, self.next_number)
+            ]
+        )
+
+    def _schedule(self, new: list[NewJob]) -> range:
+        ids = Job.objects.schedule_many(new)
+        return self.expect(due_of(job_id).timestamp() for job_id, _ in ids)
+
+    def expect(self, dues: Iterable[float]) -> range:
+        """The next numbers, for jobs that are promised to run at these times; they are in their payloads."""
         first = self.next_number
-        ids = Job.objects.schedule_many(self.new_jobs(dues))
-        self._dues.extend(due_of(job_id).timestamp() for job_id, _ in ids)
+        self._dues.extend(dues)
         return range(first, self.next_number)
 
     def due(self, number: int) -> float:

@@ -42,10 +42,13 @@ class Fleet(TiedChildren):
     def __init__(self, connection: Connection, log: Path) -> None:
         super().__init__(log)
         self.connection = connection
-        self._dispatchers = 0
+        self._dispatchers = self._workers = 0
 
-    def add_worker(self) -> None:
-        self.start("the worker", [MANAGE, "runworker", "--queues", NOOP])
+    def add_worker(self, processes: int | None = None) -> None:
+        """`processes`: instead of the settings' number."""
+        self._workers += processes or conf().processes
+        more = ["--processes", str(processes)] if processes else []
+        self.start("the worker", [MANAGE, "runworker", "--queues", NOOP, *more])
 
     def add_dispatchers(self, count: int) -> None:
         for _ in range(count):
@@ -67,7 +70,7 @@ class Fleet(TiedChildren):
 
     def _are_ready(self) -> bool:
         row = self.connection.execute(
-            _READY, {"dispatchers": self._dispatchers, "workers": conf().processes}
+            _READY, {"dispatchers": self._dispatchers, "workers": self._workers}
         ).fetchone()
         return bool(row and row[0])
 
@@ -82,12 +85,14 @@ class Fleet(TiedChildren):
 
 
 @contextmanager
-def fleet(connection: Connection, log: Path, *, dispatchers: int = 1) -> Iterator[Fleet]:
-    """One worker with its default processes, and dispatchers: up and idle when the block begins, gone after it."""
+def fleet(
+    connection: Connection, log: Path, *, dispatchers: int = 1, processes: int | None = None
+) -> Iterator[Fleet]:
+    """One worker with its default processes, or so many, and dispatchers: up and idle when the block begins, gone after it."""
     started = Fleet(connection, log)
     try:
         started.add_dispatchers(dispatchers)
-        started.add_worker()
+        started.add_worker(processes)
         started.wait_until_idle()
         yield started
     finally:

@@ -17,6 +17,7 @@ from scheduler_project.benchmark.client import TENANTS, Client
 from scheduler_project.benchmark.database import own_database
 from scheduler_project.benchmark.fleet import Fleet, fleet
 from scheduler_project.benchmark.ledger import VARIABLE, Ledger
+from scheduler_project.benchmark.runs import Run, read_runs
 
 Connection = psycopg.Connection[Any]
 
@@ -48,6 +49,10 @@ class Stage:
     def count(self, default: int) -> int:
         return self.jobs or default
 
+    def runs(self, numbers: range) -> list[Run]:
+        """From when to when these ran, if they are of the kind that sleeps."""
+        return read_runs(self.folder / "runs", numbers)
+
     def parameters(self, **values: Any) -> dict[str, Any]:
         """With what another machine would need to know of this one."""
         server = {}
@@ -69,10 +74,11 @@ class Stage:
             self.connection.execute("CHECKPOINT")
 
     @contextmanager
-    def fleet(self, dispatchers: int = 1) -> Iterator[Fleet]:
+    def fleet(self, dispatchers: int = 1, processes: int | None = None) -> Iterator[Fleet]:
         """Processes that have run a few jobs and are idle."""
         self.say(f"starting {dispatchers} dispatcher{'s' * (dispatchers > 1)} and a worker")
-        with fleet(self.connection, self.folder / "log", dispatchers=dispatchers) as started:
+        log = self.folder / "log"
+        with fleet(self.connection, log, dispatchers=dispatchers, processes=processes) as started:
             self.client.warm_up(WARM_UP, started)
             started.wait_until_idle()
             yield started

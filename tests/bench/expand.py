@@ -1,7 +1,7 @@
-"""`python -m tests.bench.expand`: what it costs to expand definitions that fire at the same minute, on one core, and what a
-ticker's pass costs beside many whose slots lie elsewhere.
+"""`python -m tests.bench.expand`: what it costs to expand definitions that fire at the same minute, on one core.
 
-Durable commits. The rules are drawn from as many different expressions and zones as `--rules` says.
+Durable commits. The rules are drawn from as many different expressions and zones as `--rules` says. (`manage.py benchmark
+cron` has real dispatchers do it, and compares a pass beside few definitions with one beside many.)
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 import random
 import secrets
-import statistics
 import sys
 import time
 from datetime import timedelta
@@ -24,22 +23,12 @@ from scheduler_project import embedded, env
 from scheduler_project.scratch import new_name, scratch, with_database
 
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo", "Australia/Sydney", "America/Sao_Paulo"]
-PASSES = 30
-
-_SPREAD = (
-    "INSERT INTO jobs_crondefinition (name, tenant_id, expression, timezone, dst, job_type, payload, priority, enabled, "
-    "misfire, misfire_grace, catchup_window, catchup_limit, overlap, source, next_slot, look_at, last_slot, revision, "
-    "broken) SELECT 's' || n, %s, '0 0 * * *', 'UTC', 'cron', 'test.noop', '{}', 0, true, 'run_once', '1 min', '1 day', "
-    "100, 'allow_all', '', at, at, now(), 1, '' FROM (SELECT n, now() + interval '10 min' + random() * interval '1 day' "
-    "AS at FROM generate_series(1, %s) n) spread"
-)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.expand", description=__doc__)
     parser.add_argument("--due", type=int, default=100_000)
-    parser.add_argument("--rules", type=int, default=2_000)
-    parser.add_argument("--beside", type=int, nargs=2, default=[1_000, 1_000_000])
+    parser.add_argument("--rules", type=int, default=20_000)
     asked = parser.parse_args()
     server = os.environ.get("DATABASE_URL", "").strip() or embedded.ensure()
     os.environ["DATABASE_URL"] = server
@@ -56,10 +45,7 @@ def main() -> int:
     with scratch(name, home, sweep=None):
         call_command("migrate", verbosity=0)
         call_command("managepartitions", "ensure", verbosity=0, stdout=sys.stderr)
-        report: dict[str, Any] = {
-            "passes": _passes(asked.beside),
-            "expansion": _expansion(asked.due, asked.rules),
-        }
+        report = _expansion(asked.due, asked.rules)
     print(json.dumps(report, indent=2))
     return 0
 
@@ -113,32 +99,6 @@ def _server_cpu(connection: Any) -> float:
     with open(f"/proc/{connection.info.backend_pid}/stat", encoding="ascii") as file:
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _passes(counts: list[int]) -> dict[str, Any]:
-    """A pass that finds nothing due, beside so many."""
-    from dispatch.ticker import Ticker
-    from jobs import clock, db
-    from jobs.tenants import tenant_ids
-
-    found: dict[str, Any] = {}
-    work = Ticker()
-    work._synced = True
-    with db.connect(name="punctual bench") as connection:
-        for count in counts:
-            connection.execute("DELETE FROM jobs_crondefinition")
-            connection.execute(_SPREAD, [tenant_ids(["bench"])["bench"], count])
-            connection.execute("VACUUM ANALYZE jobs_crondefinition")
-            connection.execute("VACUUM jobs_cronrevision")
-            times = []
-            for _ in range(PASSES):
-                began = time.perf_counter()
-                work.run_once(connection, clock.now())
-                times.append(time.perf_counter() - began)
-            found[f"{count} definitions, ms"] = round(statistics.median(times) * 1000, 3)
-        connection.execute("TRUNCATE jobs_crondefinition, jobs_cronrevision")
-    small, large = found.values()
-    return found | {"ratio": round(large / small, 2)}
 
 
 if __name__ == "__main__":

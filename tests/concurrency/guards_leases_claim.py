@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.leases import Claimer
+from jobs.leases.passed import Passed
 from jobs.models import Queue, QueueEntry, Tenant
 from jobs.registry import registry
 from tests.concurrency import test_claim_changes as changes
@@ -84,11 +85,11 @@ def a_count_is_not_begun_at_a_claim_that_had_no_lock(connection: Connection) -> 
             with other.transaction():
                 lock_all(other)
                 assert mine.claim(connection, 1, 1) == []
-            mine._busy = dict.fromkeys(mine._busy, 0.0)
+            mine.passed.busy = dict.fromkeys(mine.passed.busy, 0.0)
             mine.settled(0)
             for _ in range(2):
                 assert mine.claim(connection, 1, 1) == []
-                mine._busy = dict.fromkeys(mine._busy, 0.0)
+                mine.passed.busy = dict.fromkeys(mine.passed.busy, 0.0)
 
 
 def lock_all(other: Connection) -> None:
@@ -114,33 +115,39 @@ MUTANTS: Mutants = {
     a_queue_that_another_has_locked_gives_nothing: [
         _without('load("lock_queue")', LOCKS),
         _without('load("lock_queue")', LOCKS, WAITS),
-        _without('for_day("claim", day)', "WHEN NOT lock.held THEN 0"),
+        _without(
+            'for_day("claim", day, not locks)',
+            "WHEN limited.so AND NOT lock.held OR drain.unlocked THEN 0",
+        ),
     ],
     a_tenant_that_another_has_locked_gives_nothing: [
         _without('load("lock_tenants")', LOCKS),
         _without('load("lock_tenants")', LOCKS, WAITS),
-        _without('for_day("claim", day)', "WHEN NOT lock.held THEN 0"),
+        _without('for_day("claim", day, not locks)', "WHEN NOT rule.held THEN 0"),
     ],
     what_another_is_claiming_is_not_waited_for: [
-        _without('for_day("claim", day)', "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
-        _without('for_day("claim", day)', "FOR UPDATE SKIP LOCKED"),
+        _without('for_day("claim", day, not locks)', "FOR UPDATE SKIP LOCKED", "FOR UPDATE"),
+        _without('for_day("claim", day, not locks)', "FOR UPDATE SKIP LOCKED"),
     ],
     a_count_is_not_begun_at_a_claim_that_had_no_lock: [
-        (Claimer._learn, "if held:", "if True:"),
-        (Claimer._learn_queue, "0 if full else oldest", "oldest"),
+        _without(
+            'for_day("claim", day, not locks)',
+            "CASE WHEN counted.so THEN running.oldest ELSE 0 END AS oldest",
+            "running.oldest AS oldest",
+        ),
     ],
     locks.test_who_does_not_get_the_queue_locks_no_tenant: [
-        (Claimer._take, '"queue_limited": self._queue_count is not None', '"queue_limited": False'),
+        (Claimer._take, '"queue_limited": self._counts.queue is not None', '"queue_limited": False'),
         _without('load("lock_tenants")', "NOT %(queue_limited)s OR ", "NOT %(queue_limited)s OR true OR "),
     ],
     locks.test_who_gets_the_queue_and_not_the_tenant_claims_nothing_of_it: [
-        (Claimer._learn, "if limited and not held:", "if False:"),
+        (Claimer._learn, "if limited and not held and wait != NEVER:", "if False:"),
         (
-            Claimer._learn,
-            "# noqa: S311\n            self.ring.pass_over(tenant_id)",
-            "# noqa: S311",
+            Passed.locked,
+            "self.ring.pass_over(tenant_id)",
+            "pass",
         ),
-        (Claimer._learn, "self._busy[tenant_id] = time.monotonic() + random", "_ = random"),
+        (Passed.locked, "self.busy[tenant_id] = time.monotonic() + random", "_ = random"),
     ],
     what_was_changed_meanwhile_is_claimed_by_the_same_call: [
         (Claimer._read, "if stuck and (claims or not free):", "if stuck:"),

@@ -27,8 +27,8 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> None:
     due, so that later claims go by marks."""
     waiting = f"    FROM (SELECT pg_advisory_xact_lock_shared({GATE})) waited, unnest("
 
-    def gated(name: str, day: date) -> str:
-        text = str(for_day(name, day))
+    def gated(name: str, day: date, plain: bool) -> str:
+        text = str(for_day(name, day, plain))
         assert name == "claim"
         assert text.count("    FROM unnest(\n        %(tenants)s") == 1
         return text.replace("    FROM unnest(\n        %(tenants)s", f"{waiting}\n        %(tenants)s")

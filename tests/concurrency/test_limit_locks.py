@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from jobs.leases import Claimer, claim
+from jobs.leases import Claimer, passed
 from jobs.models import Queue, QueueEntry, Tenant
 from jobs.registry import registry
 from tests.factories import own_connection, process
@@ -20,7 +20,7 @@ LONG = 1e6
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who found something locked does not try again by himself."""
-    monkeypatch.setattr(claim, "BUSY_SECONDS", (LONG, LONG))
+    monkeypatch.setattr(passed, "BUSY_SECONDS", (LONG, LONG))
 
 
 def limited(*, queue: int | None = None, tenant: int | None = None) -> None:

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from jobs.leases import claim
-from tests.concurrency import guards_leases, guards_leases_claim
+from jobs.leases import passed
+from tests.concurrency import guards_leases, guards_leases_claim, guards_leases_gate
 from tests.concurrency.test_limit_locks import LONG
 from tests.mutating import Check, Connection, changes, mutate, notices
 
 pytestmark = pytest.mark.concurrency
 
-MUTANTS = {**guards_leases.MUTANTS, **guards_leases_claim.MUTANTS}
+MUTANTS = {**guards_leases.MUTANTS, **guards_leases_claim.MUTANTS, **guards_leases_gate.MUTANTS}
 
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who found something locked does not try again by himself."""
-    monkeypatch.setattr(claim, "BUSY_SECONDS", (LONG, LONG))
+    monkeypatch.setattr(passed, "BUSY_SECONDS", (LONG, LONG))
 
 
 @pytest.mark.parametrize("breaks", MUTANTS, ids=lambda breaks: breaks.__name__)

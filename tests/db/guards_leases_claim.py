@@ -133,11 +133,11 @@ def each_claimer_sees_what_its_registry_knows(here: Connection) -> None:
 MUTANTS: Mutants = {
     an_empty_queue_is_looked_at_once: [
         (Claimer.claim, "looked = True", "pass"),
-        (Claimer.claim, "elif looked:", "elif False:"),
+        (Claimer.claim, "elif looked or hushed:", "elif hushed:"),
     ],
     who_knows_nothing_looks_although_none_is_due: [
         (Claimer.claim, "self.looks.forget()", "break"),
-        (Claimer.claim, "elif looked:", "elif True:"),
+        (Claimer.claim, "elif looked or hushed:", "elif True:"),
         (Claimer.claim, "range(ROUNDS)", "range(1)"),
     ],
     who_knows_something_claims_it_before_a_look_that_is_due: [
@@ -145,7 +145,7 @@ MUTANTS: Mutants = {
         (Claimer.claim, "self.looks.due(busy=len(self.ring) > 0)", "True"),
     ],
     what_was_claimed_is_the_mark: [
-        (Claimer._read, "self.ring.advance(pair, min(mark, (now, NIL)))", "pass"),
+        (Claimer._read, "self.ring.advance(pair, min(mark, (room.now, NIL)))", "pass"),
         (
             Claimer._read,
             "if taken else just_before(run_at, job_id)",
@@ -158,14 +158,14 @@ MUTANTS: Mutants = {
         (Claimer._learn, "share.pairs[: share.pairs.index(gave[-1])]", "share.pairs"),
         (Claimer._learn, "if allowed < share.most:", "if allowed <= share.most:"),
         (Claimer._ran_dry, "self.ring.exhausted(pair)", "pass"),
-        (Claimer._read, "cut=room < size", "cut=True"),
+        (Claimer._read, "cut=room.size < size", "cut=True"),
         (Claimer._learn, "share.pairs if not cut else []", "[]"),
     ],
     a_lower_priority_is_not_probed_for_what_a_higher_one_has_given: [
         (Claimer._learn, "share.pairs[: share.pairs.index(gave[-1])]", "[]"),
     ],
-    an_expired_process_is_told: [(Claimer._read, "if room == -1:", "if False:")],
-    the_clock_is_set_by_a_claim_alone: [(Claimer._read, "self.looks.clock.observe(moment)", "pass")],
+    an_expired_process_is_told: [(Claimer._read, "if room.size == -1:", "if False:")],
+    the_clock_is_set_by_a_claim_alone: [(Claimer._read, "self.looks.clock.observe(room.moment)", "pass")],
     a_claim_of_a_tenant_without_a_row_has_a_name: [(Claimer._read, "slug or str(tenant_id)", "slug")],
     a_weight_is_learnt_from_claims: [
         (Claimer._learn, "self.ring.learn(tenant_id, weight or 1, limited)", "pass")

@@ -8,7 +8,9 @@ from typing import Any
 
 import psycopg
 
-from jobs.leases.claim import BUSY_SHARE, FREE_SECONDS, IDLE_SHARE, Claimer, Count
+from jobs.leases import Claimer
+from jobs.leases.counts import Count, Counts
+from jobs.leases.passed import BUSY_SHARE, FREE_SECONDS, IDLE_SHARE, Passed
 from jobs.models import Tenant
 from tests.db import test_claim_free as free
 from tests.db.guards_leases_claim import _sent
@@ -33,18 +35,23 @@ def without_limits_there_is_nothing_to_wait_for(here: Connection) -> None:
 
 def the_first_that_may_be_free_is_waited_for(here: Connection) -> None:
     mine = claimer(here)
-    mine._busy = {1: TIME.now + 3.0, 2: NEVER}
+    mine.passed.busy = {1: TIME.now + 3.0, 2: NEVER}
     assert mine.retry_in() == 3.0
-    mine._busy = {1: TIME.now - 3.0}
+    mine.passed.busy = {1: TIME.now - 3.0}
     assert mine.retry_in() == 0.0
-    mine._full = {3}
-    assert mine.retry_in() == FREE_SECONDS
+    mine.passed.full = {3}
+    mine.passed._asked = TIME.now
+    mine.passed.busy = {1: TIME.now + 3.0}
+    assert abs((mine.retry_in() or 0) - FREE_SECONDS) < 1e-6
+
+
+PASSED, TIMED = ("full", "later", "busy", "noisy", "_freed", "tied"), ("later", "busy", "noisy")
 
 
 def whatever_may_be_claimed_later_is_waited_for(here: Connection) -> None:
-    for name, value in (("_full", {1}), ("_busy", {1: NEVER}), ("_freed", deque([1])), ("_tied", {1})):
+    for name in PASSED:
         mine = claimer(here)
-        setattr(mine, name, value)
+        setattr(mine.passed, name, {1: NEVER} if name in TIMED else deque([1]))
         assert mine.waiting
     backlog(here, {"a": 1})
     assert _informed(here).waiting
@@ -53,11 +60,11 @@ def whatever_may_be_claimed_later_is_waited_for(here: Connection) -> None:
 def who_was_locked_comes_back_at_its_time(here: Connection) -> None:
     tenant = backlog(here, {"now": 1, "later": 1})
     mine = _informed(here)
-    mine._busy = {tenant["now"]: TIME.now, tenant["later"]: TIME.now + 1.0}
+    mine.passed.busy = {tenant["now"]: TIME.now, tenant["later"]: TIME.now + 1.0}
     for each in tenant.values():
         mine.ring.pass_over(each)
     assert by_tenant(mine.claim(here, 9, 9)) == {tenant["now"]: 1}
-    assert mine._busy == {tenant["later"]: TIME.now + 1.0}
+    assert mine.passed.busy == {tenant["later"]: TIME.now + 1.0}
     TIME.now += 1.0
     assert by_tenant(mine.claim(here, 9, 9)) == {tenant["later"]: 1}
     assert mine.retry_in() is None
@@ -101,57 +108,67 @@ def proofs_are_waited_for(here: Connection) -> None:
 
 MUTANTS: Mutants = {
     without_limits_there_is_nothing_to_wait_for: [
-        (Claimer.retry_in, " if self._busy else None", ""),
+        (Passed.retry_in, " if times else None", ""),
         (Claimer.claimable.fget, "len(self.ring) > 0 and ", ""),  # type: ignore[attr-defined]
     ],
     the_first_that_may_be_free_is_waited_for: [
-        (Claimer.retry_in, "min(self._busy", "max(self._busy"),
-        (Claimer.retry_in, "max(0.0, ", "min(0.0, "),
-        (Claimer.retry_in, " or self._full", ""),
+        (Passed.retry_in, "min(times)", "max(times)"),
+        (Passed.retry_in, "max(0.0, ", "min(0.0, "),
+        (Passed.retry_in, "if self.full:", "if False:"),
     ],
     whatever_may_be_claimed_later_is_waited_for: [
-        (Claimer.waiting.fget, f" or self.{name}", "")  # type: ignore[attr-defined]
-        for name in ("_full", "_busy", "_freed", "_tied")
+        (Passed.__bool__, f"self.{name}", "False") for name in PASSED
     ]
-    + [(Claimer.waiting.fget, "len(self.ring) or ", "")],  # type: ignore[attr-defined]
+    + [
+        (Claimer.waiting.fget, "len(self.ring) > 0 or ", ""),  # type: ignore[attr-defined]
+        (Claimer.waiting.fget, " or bool(self.passed)", ""),  # type: ignore[attr-defined]
+    ],
     who_was_locked_comes_back_at_its_time: [
-        (Claimer._bring_back, "if until <= now", "if until < now"),
-        (Claimer._bring_back, " if until <= now", ""),
-        (Claimer._bring_back, "del self._busy[tenant_id]", "pass"),
-        (Claimer._bring_back, "self.ring.bring_back(tenant_id)", "pass"),
+        (Passed.bring_back, "if until <= now", "if until < now"),
+        (Passed.bring_back, " if until <= now", ""),
+        (Passed.bring_back, "del kind[tenant_id]", "pass"),
+        (Passed.bring_back, "self.ring.bring_back(tenant_id)", "pass"),
+    ],
+    free.test_who_is_asked_for_in_vain_is_asked_for_more_and_more_seldom: [
+        (Passed._interval, "FREE_SECONDS * seldom", "FREE_SECONDS"),
+        (Passed._interval, "min(SELDOM, 2 ** ", "(2 ** "),
+        (Passed._interval, "max(0, self._vain - IN_VAIN)", "self._vain"),
+        (Passed.bring_back, "self._vain += 1", "pass"),
+        (Passed.bring_back, "self._vain = 0", "pass"),
     ],
     # free slots
     all_that_have_settled_come_back: [
-        (Claimer._bring_back, "while self._freed:", "if self._freed:"),
-        (Claimer._return, "self.ring.bring_back(tenant_id)", "pass"),
+        (Passed.bring_back, "while self._freed:", "if self._freed:"),
+        (Passed._return, "self.ring.bring_back(tenant_id)", "pass"),
     ],
-    who_is_free_again_is_not_waited_for: [(Claimer._return, "self._full.discard(tenant_id)", "pass")],
+    who_is_free_again_is_not_waited_for: [(Passed._return, "self.full.discard(tenant_id)", "pass")],
     free.test_an_own_settle_needs_no_question: [
-        (Claimer.settled, "self._freed.append(tenant_id)", "pass"),
-        (Claimer.settled, "self._full or ", ""),
+        (Passed.settled, "self._freed.append(tenant_id)", "pass"),
+        (Passed.settled, "tenant_id in self.full or ", ""),
     ],
     free.test_who_has_a_free_slot_is_found_within_a_moment: [
         (Claimer.claim, "self._bring_back(connection)", "pass"),
-        (Claimer._bring_back, "in rows:", "in []:"),
-        (Claimer._learn, "self._full.add(tenant_id)", "pass"),
+        (Passed.bring_back, "in ask(tenants):", "in []:"),
+        (Passed._await, "self.full.add(tenant_id)", "pass"),
     ],
     free.test_who_has_none_is_asked_for_again_a_moment_later: [
-        (Claimer._bring_back, "max(FREE_SECONDS, share * self._asking)", "share * self._asking"),
-        (Claimer._bring_back, "self._asked = time.monotonic()", "self._asked = 0.0"),
+        (Passed._interval, "max(FREE_SECONDS * seldom, share * self._asking)", "share * self._asking"),
+        (Passed.bring_back, "self._asked = time.monotonic()", "self._asked = 0.0"),
     ],
-    a_question_is_not_asked_for_nobody: [(Claimer._bring_back, "if not self._full or ", "if ")],
+    a_question_is_not_asked_for_nobody: [(Passed.bring_back, "if not tenants:", "if False:")],
     a_question_that_takes_long_is_asked_seldom: [
-        (Claimer._bring_back, "BUSY_SHARE if len(self.ring) else IDLE_SHARE", "BUSY_SHARE"),
-        (Claimer._bring_back, "BUSY_SHARE if len(self.ring) else IDLE_SHARE", "IDLE_SHARE"),
-        (Claimer._bring_back, "max(FREE_SECONDS, share * self._asking)", "FREE_SECONDS"),
-        (Claimer._bring_back, "self._asking = self._asked - now", "pass"),
+        (Passed._interval, "BUSY_SHARE if len(self.ring) else IDLE_SHARE", "BUSY_SHARE"),
+        (Passed._interval, "BUSY_SHARE if len(self.ring) else IDLE_SHARE", "IDLE_SHARE"),
+        (Passed._interval, "max(FREE_SECONDS * seldom, share * self._asking)", "FREE_SECONDS * seldom"),
+        (Passed.bring_back, "self._asking = self._asked - now", "pass"),
     ],
     free.test_a_question_counts_from_the_oldest_lease_known: [
-        (Claimer._bring_back, "count.oldest if (count := self._counts.get(tenant)) else 0", "0")
+        (Claimer._ask, "self._counts.oldest(tenant_id)", "0")
     ],
     limits_count_from_the_oldest_lease: [
-        (Claimer._take, "count.oldest if count else 0", "0"),
-        (Claimer._take, "self._queue_count.oldest if self._queue_count else 0", "0"),
+        (Counts.oldest, "count.oldest if count else 0", "0"),
+        (Claimer._take, "self._counts.oldest(share.tenant_id)", "0"),
+        (Claimer._take, "self._counts.queue.oldest if self._counts.queue else 0", "0"),
     ],
     proofs_are_waited_for: [
         (Count.told, "oldest if self.learnt < proven else 0", "oldest"),

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from jobs.leases import Claimer
+from jobs.leases.passed import Passed
 from jobs.models import QueueEntry
 from tests.db import test_claim_ahead, test_claim_left
 from tests.db.guards_leases_claim import _sent
@@ -46,7 +47,7 @@ def who_ran_dry_is_not_tied(here: Connection) -> None:
     mine = Started(here)
     change(*dry, parked="type")
     assert mine.claim(9, 0) == []
-    assert mine.claimer._tied == {tied[0].tenant_id}
+    assert mine.claimer.passed.tied == {tied[0].tenant_id}
 
 
 def who_is_free_again_is_no_longer_tied(here: Connection) -> None:
@@ -66,20 +67,20 @@ def no_mark_passes_now(here: Connection) -> None:
 
 MUTANTS: Mutants = {
     what_must_start_at_once_waits: [
-        (Claimer.claim, "if free > 0 and self._tied:", "if False:"),
+        (Claimer.claim, "if free > 0:", "if False:"),
         (Claimer._take, '"free": free', '"free": 10**6'),
         (Claimer._read, "(run_at, job_id) if taken else just_before(run_at, job_id)", "(run_at, job_id)"),
         (Claimer._read, "stuck.add(pair)", "pass"),
         (Claimer._ran_dry, "if pair not in stuck:", "if True:"),
-        (Claimer._tie, "self._tied.add(share.tenant_id)", "pass"),
+        (Passed.tie, "self.tied.add(tenant_id)", "pass"),
     ],
     test_claim_left.test_what_need_not_start_at_once_is_taken_past_what_must: [
         (Claimer._read, "if clean or pair not in stuck:", "if True:"),
         (Claimer._read, "clean = False", "pass"),
     ],
     test_claim_left.test_a_tenant_that_could_give_nothing_does_not_hold_up_the_others: [
-        (Claimer.claim, "if free > 0 and self._tied:", "if self._tied:"),
-        (Claimer._tie, "self.ring.pass_over(share.tenant_id)", "pass"),
+        (Claimer.claim, "if free > 0:", "if True:"),
+        (Passed.tie, "self.ring.pass_over(tenant_id)", "pass"),
     ],
     who_is_tied_is_asked_once: [
         (Claimer._read, "(claims or not free)", "claims"),
@@ -91,19 +92,19 @@ MUTANTS: Mutants = {
     ],
     who_ran_dry_is_not_tied: [(Claimer._tie, " and stuck.intersection(share.pairs)", "")],
     who_is_free_again_is_no_longer_tied: [
-        (Claimer.claim, "self._tied.clear()", "pass"),
-        (Claimer.waiting.fget, " or self._tied", ""),  # type: ignore[attr-defined]
+        (Passed.untie, "self.tied.clear()", "pass"),
+        (Passed.__bool__, " or self.tied", ""),
     ],
     test_claim_ahead.test_an_entry_is_claimed_ahead_and_says_when_it_may_start: [
         (Claimer._take, "self.line.ahead,", "0 * self.line.ahead,"),
         (Claimer.__init__, "self.ahead = self.line.ahead = ahead", "self.ahead = ahead"),
     ],
     test_claim_ahead.test_a_queue_that_became_limited_is_claimed_at_its_time_alone: [
-        (Claimer._learn_queue, "timedelta() if limited else self.ahead", "self.ahead"),
-        (Claimer._learn_queue, "timedelta() if limited else self.ahead", "timedelta()"),
+        (Claimer._learn_queue, "timedelta() if room.limited or room.draining else self.ahead", "self.ahead"),
+        (Claimer._learn_queue, "timedelta() if room.limited or room.draining else self.ahead", "timedelta()"),
     ],
     test_claim_ahead.test_nobody_wakes_for_what_was_claimed_with_what_is_due: [
         (Claimer.claim, "if self.line.coming:", "if False:")
     ],
-    no_mark_passes_now: [(Claimer._read, "min(mark, (now, NIL))", "mark")],
+    no_mark_passes_now: [(Claimer._read, "min(mark, (room.now, NIL))", "mark")],
 }

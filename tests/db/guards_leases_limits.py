@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any, cast
 
 import psycopg
 import pytest
 
 from jobs.leases import settle
-from jobs.leases.claim import FREE_SECONDS, Claimer
+from jobs.leases.claim import Claimer
+from jobs.leases.passed import FREE_SECONDS, Passed
 from jobs.models import Queue, Tenant
 from jobs.results import Claim, Completed, Settlement
 from tests.db import test_claim_fairness as fairness
@@ -21,7 +21,6 @@ from tests.mutating import Mutants
 from tests.statements import Noting
 
 Connection = psycopg.Connection[Any]
-NEVER = float("inf")
 
 
 def _limit_queue(most: int) -> None:
@@ -104,13 +103,6 @@ def what_is_held_under_a_queues_limit_says_so(here: Connection) -> None:
     assert [each.limited for each in claimer(here).claim(here, 9, 9)] == [True]
 
 
-def an_own_settle_is_noted_while_the_queue_is_full(here: Connection) -> None:
-    mine = claimer(here)
-    mine._queue_full = True
-    mine.settled(1)
-    assert mine._freed == deque([1])
-
-
 # tenants
 
 
@@ -129,8 +121,8 @@ def a_limit_is_counted_from_the_look_at_which_it_was_learnt(here: Connection) ->
     _limit_queue(9)
     mine.claim(here, 1, 1)
     mine.claim(here, 1, 1)
-    assert mine._queue_count
-    assert (mine._counts[tenant].learnt, mine._queue_count.learnt) == (7, 7)
+    assert mine._counts.queue
+    assert (mine._counts.of[tenant].learnt, mine._counts.queue.learnt) == (7, 7)
 
 
 def a_limit_that_was_lifted_is_learnt_anew(here: Connection) -> None:
@@ -141,7 +133,7 @@ def a_limit_that_was_lifted_is_learnt_anew(here: Connection) -> None:
         _limit_tenants(most)
         mine.claim(here, 1, 1)
         mine.claim(here, 1, 1)
-    assert mine._counts[tenant].learnt == mine.looks.number
+    assert mine._counts.of[tenant].learnt == mine.looks.number
 
 
 def a_count_moves_on_with_each_claim(here: Connection) -> None:
@@ -155,8 +147,8 @@ def a_count_moves_on_with_each_claim(here: Connection) -> None:
     mine.looks.proven = 10**6
     mine.claim(here, 1, 1)
     oldest = min(free._numbers())
-    assert mine._queue_count
-    assert (mine._counts[tenant].oldest, mine._queue_count.oldest) == (oldest, oldest)
+    assert mine._counts.queue
+    assert (mine._counts.of[tenant].oldest, mine._counts.queue.oldest) == (oldest, oldest)
 
 
 def a_full_tenant_is_passed_over(here: Connection) -> None:
@@ -204,26 +196,31 @@ IN_LIMITED = "if share.tenant_id in self.ring.limited"
 
 MUTANTS: Mutants = {
     a_full_queue_is_asked_once: [
-        (Claimer.claim, "if self._queue_full:", "if False:"),
-        (Claimer._read, "full=room == 0", "full=False"),
-        (Claimer._learn_queue, "self._queue_full = full", "pass"),
-        (Claimer._learn_queue, "elif self._queue_count is None:", "elif False:"),
+        (Claimer.claim, "if self._queue_full or self._closed:", "if self._closed:"),
+        (Claimer._learn_queue, "elif room.size == 0 and known:", "elif False:"),
+        (Claimer._learn_queue, "self._queue_full = True", "pass"),
+        (
+            Claimer._learn_queue,
+            "self._counts.queue, known = Count(self.looks.number), False",
+            "self._counts.queue = Count(self.looks.number)",
+        ),
         (Claimer._send, "if limited:", "if locks:"),
     ],
     a_full_queue_is_asked_again_soon: [
-        (Claimer.retry_in, "self._queue_full or ", ""),
+        (Claimer.retry_in, "FREE_SECONDS if self._queue_full else ", ""),
         (Claimer.claimable.fget, " and not self._queue_full", ""),  # type: ignore[attr-defined]
     ],
-    a_queue_that_has_room_is_not_full: [(Claimer._read, "full=room == 0", "full=True")],
+    a_queue_that_has_room_is_not_full: [
+        (Claimer._learn_queue, "elif room.size == 0 and known:", "elif known:")
+    ],
     what_a_queues_limit_has_cut_off_has_not_run_dry: [
-        (Claimer._read, "cut=room < size", "cut=False"),
+        (Claimer._read, "cut=room.size < size", "cut=False"),
         (Claimer._learn, "share.pairs if not cut else []", "share.pairs"),
     ],
-    a_queue_whose_limit_is_gone_is_not_locked: [(Claimer._learn_queue, "self._queue_count = None", "pass")],
-    what_is_held_under_a_queues_limit_says_so: [(Claimer._read, "limited |= queue_limited", "pass")],
-    an_own_settle_is_noted_while_the_queue_is_full: [(Claimer.settled, " or self._queue_full", "")],
+    a_queue_whose_limit_is_gone_is_not_locked: [(Claimer._learn_queue, "self._counts.queue = None", "pass")],
+    what_is_held_under_a_queues_limit_says_so: [(Claimer._read, "limited |= under_limit", "pass")],
     free.test_an_own_settle_of_one_that_is_not_full_is_not_noted: [
-        (Claimer.settled, "if self._full or self._queue_full:", "if True:")
+        (Passed.settled, "if tenant_id in self.full or tenant_id in self.noisy:", "if True:")
     ],
     a_limit_that_was_just_learnt_costs_no_call: [
         (Claimer._learn, "if tenant_id in asked:", "if True:"),
@@ -234,18 +231,16 @@ MUTANTS: Mutants = {
         (Claimer._learn, "Count(self.looks.number)", "Count(-5)"),
         (Claimer._learn_queue, "Count(self.looks.number)", "Count(-5)"),
     ],
-    a_limit_that_was_lifted_is_learnt_anew: [(Claimer._learn, "self._counts.pop(tenant_id, None)", "pass")],
+    a_limit_that_was_lifted_is_learnt_anew: [
+        (Claimer._learn, "self._counts.of.pop(tenant_id, None)", "pass")
+    ],
     a_count_moves_on_with_each_claim: [
         (Claimer._learn, "count.told(oldest, self.looks.proven)", "pass"),
-        (Claimer._learn_queue, "self._queue_count.told(", "(lambda *_: None)("),
+        (Claimer._learn_queue, "self._counts.queue.told(", "(lambda *_: None)("),
     ],
     a_full_tenant_is_passed_over: [
         (Claimer._learn, "if allowed < share.most:", "if False:"),
-        (
-            Claimer._learn,
-            "self._full.add(tenant_id)\n            self.ring.pass_over(tenant_id)",
-            "self._full.add(tenant_id)",
-        ),
+        (Passed.at_limit, "self.ring.pass_over(tenant_id)", "pass"),
     ],
     no_more_are_picked_than_may_start: [
         (Claimer._take, "min(share.most, max(1, free))", "share.most"),
@@ -259,8 +254,8 @@ MUTANTS: Mutants = {
     ],
     a_claim_is_one_round_trip: [
         (Claimer._take, f"in shares {IN_LIMITED}]", "in shares]"),
-        (Claimer._learn_queue, "if not limited:", "if False:"),
-        (Claimer._send, "if self._queue_count is not None:", "if True:"),
+        (Claimer._learn_queue, "if not room.limited:", "if False:"),
+        (Claimer._send, "if queue:", "if True:"),
         (Claimer._send, "connection.pipeline() if locks", "connection.pipeline() if False"),
     ],
     test_claim_limits.test_a_tenants_limit_spans_its_queues: [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -97,6 +98,35 @@ def test_the_next_fires_are_shown_in_local_time_with_offset(
     assert page.count("<li>") >= 5
     assert page.count(" 02:30 +0") + page.count(" 03:00 +0") == 5
     assert page.count("Europe/Berlin</") + page.count("Europe/Berlin <span") == 5
+
+
+def test_slots_at_the_start_and_at_the_end_are_among_the_next_fires(
+    admin_client: Client, definition: CronDefinition
+) -> None:
+    start = datetime(2100, 1, 1, 1, 30, tzinfo=UTC)
+    CronDefinition.objects.update(start_at=start, end_at=start + timedelta(days=2))
+    page = admin_client.get(f"{URL}{definition.pk}/change/").text
+    assert [page.count(f"2100-01-0{day} 02:30 +0100") for day in (1, 2, 3, 4)] == [1, 1, 1, 0]
+
+
+def test_what_was_changed_in_a_declared_definition_is_marked(
+    admin_client: Client, definition: CronDefinition
+) -> None:
+    says = {
+        "expression": "30 2 * * *",
+        "every": None,
+        "overlap": "allow_all",
+        "spread": 0.0,
+        "name": "nightly",
+    }
+    CronDefinition.objects.update(source="app.tasks.nightly", declared=says)
+    page = f"{URL}{definition.pk}/change/"
+    assert "Declared in code at app.tasks.nightly" in admin_client.get(page).text
+    assert "hanged here:" not in admin_client.get(page).text
+    assert "changed here" not in admin_client.get(URL).text
+    CronDefinition.objects.update(expression="30 3 * * *", overlap="skip")
+    assert "Changed here: expression, overlap." in admin_client.get(page).text
+    assert "changed here" in admin_client.get(URL).text
 
 
 def test_an_edit_raises_the_revision_and_records_before_and_after(

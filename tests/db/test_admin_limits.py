@@ -7,11 +7,12 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
+from jobs import tenants
 from jobs.leases import end
 from jobs.models import OperatorAction, Process, Queue, Tenant
 from jobs.states import JobState
 from tests.db.test_admin_tools import audit, messages_of
-from tests.factories import Connection, job_in, process
+from tests.factories import Connection, job_in, process, schedule
 
 pytestmark = pytest.mark.django_db
 
@@ -55,13 +56,22 @@ def test_impossible_limits_are_refused(admin_client: Client, tenant: Tenant, fie
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
-def test_a_tenant_is_not_deleted_and_the_reason_is_said(
+def test_a_tenant_with_jobs_is_not_deleted_and_the_reason_is_said(
     admin_client: Client, tenant: Tenant, method: str
 ) -> None:
+    schedule(tenant="acme")
     response = getattr(admin_client, method)(f"{TENANTS}{tenant.pk}/delete/", {"post": "yes"}, follow=True)
-    assert "A tenant is not deleted" in messages_of(response)[0]
-    assert Tenant.objects.filter(pk=tenant.pk).exists()
+    assert "The tenant acme has jobs" in messages_of(response)[0]
+    assert Tenant.objects.get(pk=tenant.pk).retired_at is None
+    assert audit() == []
     assert "delete_selected" not in admin_client.get(TENANTS).text
+
+
+def test_a_tenant_without_jobs_is_deleted_and_recorded(admin_client: Client, tenant: Tenant) -> None:
+    tenants.tenant_ids(["acme"])
+    admin_client.post(f"{TENANTS}{tenant.pk}/delete/", {"post": "yes"}, follow=True)
+    assert "acme" not in admin_client.get(TENANTS).text
+    assert OperatorAction.objects.get(verb="delete").target["before"]["slug"] == "acme"
 
 
 def test_the_name_that_jobs_refer_to_stays(admin_client: Client, tenant: Tenant) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import Permission, User
@@ -84,7 +84,7 @@ def days_of(leaves: set[str]) -> set[str]:
     return {leaf.partition("__")[2] for leaf in leaves}
 
 
-def day_names(first: int, last: int) -> set[str]:
-    """The names of the days around today."""
-    today = datetime.now(UTC).date()
-    return {f"{today + timedelta(days=n):%Y_%m_%d}" for n in range(first, last + 1)}
+def day_names(since: date, first: int, last: int) -> set[str]:
+    """The names of the days around today; around each day that was today since then."""
+    days = (datetime.now(UTC).date() - since).days
+    return {f"{since + timedelta(days=n):%Y_%m_%d}" for n in range(first, days + last + 1)}

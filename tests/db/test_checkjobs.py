@@ -16,6 +16,8 @@ from jobs.results import Completed
 from jobs.sql import leaf
 from jobs.states import JobState
 from tests.factories import claim, failed, finish, job_in, process, schedule
+from tests.keyed import keyed
+from tests.schema.guards_keys import ago
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -117,6 +119,24 @@ def test_a_key_that_an_ended_job_still_holds_is_named(connection: Connection) ->
     connection.execute("DROP VIEW jobs_uniquekey")
     connection.execute("ALTER TABLE away RENAME TO jobs_uniquekey")
     assert is_named(job, "has ended but holds a unique key")
+
+
+def test_more_of_a_concurrency_key_than_its_type_allows_are_named(connection: Connection) -> None:
+    first, second = keyed(), keyed()
+    assert check().clean
+    connection.execute("UPDATE jobs_queueentry SET parked = NULL")
+    assert is_named(
+        max(first, second, key=lambda job: job.id), "runs or may run with 1 others of its concurrency key 'k'"
+    )
+
+
+def test_a_job_that_waits_for_a_key_with_room_is_named(connection: Connection) -> None:
+    process(connection)
+    first, second = keyed(), keyed()
+    ago(connection, second, timedelta(minutes=1))
+    assert check().clean
+    connection.execute("UPDATE jobs_queueentry SET parked = 'type' WHERE job_id = %s", [first.id])
+    assert is_named(second, "waits for its concurrency key 'k', which has room: 0 of 1")
 
 
 def test_a_job_that_waits_for_its_retry_holds_its_key_rightly(connection: Connection) -> None:

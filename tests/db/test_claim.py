@@ -11,7 +11,7 @@ from jobs.leases import Claimer, ProcessExpired, end, fetch
 from jobs.models import Job, QueueEntry
 from jobs.registry import registry
 from jobs.results import Claim, Held
-from tests.factories import come_due, process, schedule, server_time
+from tests.factories import come_due, on_the_day_of, process, schedule, server_time
 
 Connection = psycopg.Connection[Any]
 DAY = timedelta(days=1)
@@ -19,8 +19,9 @@ DAY = timedelta(days=1)
 
 def ready(*jobs: Job, ago: float = 60.0) -> None:
     """These jobs became due one after another, a second each."""
+    first = min(job.created_at for job in jobs) - timedelta(seconds=ago)
     for number, job in enumerate(jobs):
-        moment = job.created_at - timedelta(seconds=ago - number)
+        moment = first + timedelta(seconds=number)
         QueueEntry.objects.filter(job_id=job.id).update(run_at=moment)
 
 
@@ -73,9 +74,11 @@ def test_later_claims_have_higher_numbers(here: Connection) -> None:
 
 
 def test_a_claim_brings_what_was_asked_for_where_the_job_is_due_today(here: Connection) -> None:
-    today, yesterday = schedule("test.echo", {"a": "ä"}, queue="q"), schedule(queue="q", delay=-DAY)
+    today = schedule("test.echo", {"a": "ä"}, queue="q")
+    yesterday = schedule(queue="q", due_at=today.due_at - DAY)
     ready(today, yesterday)
-    claims = claimer(here, "q").claim(here, 9, 9)
+    with on_the_day_of(today.due_at):
+        claims = claimer(here, "q").claim(here, 9, 9)
     assert {each.held.job_id: each.payload for each in claims} == {today.id: '{"a": "ä"}', yesterday.id: None}
     found, missing = fetch(here, claims)
     assert {each.held.job_id: each.payload for each in found} == {today.id: '{"a": "ä"}', yesterday.id: "{}"}

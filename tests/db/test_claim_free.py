@@ -7,8 +7,9 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from jobs.leases import claim, settle
-from jobs.leases.claim import BUSY_SHARE, FREE_SECONDS, IDLE_SHARE, Count
+from jobs.leases import claim, passed, settle
+from jobs.leases.counts import Count
+from jobs.leases.passed import BUSY_SHARE, FREE_SECONDS, IDLE_SHARE, IN_VAIN, SELDOM
 from jobs.models import QueueEntry, Tenant
 from jobs.results import Completed, Settlement
 from tests.db.test_claim_fairness import backlog, by_tenant, claimer
@@ -21,6 +22,7 @@ Connection = psycopg.Connection[Any]
 @pytest.fixture(autouse=True)
 def _time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim, "time", TIME)
+    monkeypatch.setattr(passed, "time", TIME)
 
 
 class Full:
@@ -63,7 +65,24 @@ def test_who_has_none_is_asked_for_again_a_moment_later(here: Connection) -> Non
     for seconds, asked in ((FREE_SECONDS, True), (FREE_SECONDS / 2, False), (FREE_SECONDS, True)):
         assert full.claim(seconds) == {}
         assert full.asked is asked
-    assert full.claimer.retry_in() == FREE_SECONDS
+    assert full.claimer.retry_in() == pytest.approx(FREE_SECONDS)
+
+
+def test_who_is_asked_for_in_vain_is_asked_for_more_and_more_seldom(here: Connection) -> None:
+    full = Full(here, "a")
+    for _ in range(IN_VAIN):
+        assert full.claim(FREE_SECONDS + 0.001) == {}
+        assert full.asked
+    waits = []
+    for _ in range(8):
+        waits.append(round((full.claimer.retry_in() or 0) / FREE_SECONDS))
+        full.claim(waits[-1] * FREE_SECONDS + 0.001)
+        assert full.asked
+    assert waits == [1, 2, 4, 8, 16, 16, 16, 16]
+    tenant = full.end("a")
+    assert full.claim(SELDOM * FREE_SECONDS + 0.001) == {tenant: 1}
+    assert full.claim() == {}
+    assert full.claimer.retry_in() == pytest.approx(FREE_SECONDS)
 
 
 def test_an_own_settle_needs_no_question(here: Connection) -> None:
@@ -97,7 +116,7 @@ def test_a_tenant_whose_row_is_gone_has_no_limit(here: Connection) -> None:
 @pytest.mark.parametrize(("busy", "share"), [(False, IDLE_SHARE), (True, BUSY_SHARE)])
 def test_a_question_that_takes_long_is_asked_seldom(here: Connection, busy: bool, share: int) -> None:
     full = Full(here, "a")
-    full.claimer._asking = 1.0
+    full.claimer.passed._asking = 1.0
     if busy:
         backlog(here, {"other": 9})
         full.claimer.looks.look(here)
@@ -106,13 +125,13 @@ def test_a_question_that_takes_long_is_asked_seldom(here: Connection, busy: bool
         noting = Noting(here)
         full.claimer._bring_back(cast(Connection, noting))
         assert noting.sent == ["free"] * asked
-    assert full.claimer._asking == 0.0
+    assert full.claimer.passed._asking == 0.0
 
 
 def test_a_question_counts_from_the_oldest_lease_known(here: Connection) -> None:
     """What is older would be dead rows: here it is not, so that the answer tells."""
     full = Full(here, "a")
-    full.claimer._counts[full.tenant["a"]].oldest = 1 + max(_numbers())
+    full.claimer._counts.of[full.tenant["a"]].oldest = 1 + max(_numbers())
     full.claimer._bring_back(here)
     assert len(full.claimer.ring) == 0
     TIME.now += FREE_SECONDS
@@ -127,7 +146,7 @@ def test_a_claim_counts_from_the_oldest_lease_known(here: Connection, kind: str)
     _limit(kind, 1)
     while not mine.claim(here, 1, 1):
         pass
-    count = mine._counts[tenant] if kind == "tenant" else mine._queue_count
+    count = mine._counts.of[tenant] if kind == "tenant" else mine._counts.queue
     assert count
     assert mine.claim(here, 1, 1) == []
     count.oldest = 1 + max(_numbers())

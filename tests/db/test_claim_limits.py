@@ -126,5 +126,5 @@ def test_a_full_tenant_is_looked_at_again_after_a_while_without_being_told(
     assert mine.claim(here, 4, 4) == []
     limit_tenant(tenant, 3)
     later = time.monotonic() + 1.0
-    monkeypatch.setattr("jobs.leases.claim.time.monotonic", lambda: later)
+    monkeypatch.setattr("jobs.leases.passed.time.monotonic", lambda: later)
     assert len(mine.claim(here, 4, 4)) == 3

@@ -17,7 +17,7 @@ from jobs import clock, rezone
 from jobs.cron import tzdata
 from jobs.models import CronDefinition, CronTick, Job, OperatorAction
 from jobs.reconcile import reconcile
-from tests.db.test_ticker import MINUTE, by_sql, define, slots, tick
+from tests.db.test_ticker import MINUTE, by_sql, define, far, slots, tick
 
 Connection = psycopg.Connection[Any]
 HOUR = timedelta(hours=1)
@@ -88,17 +88,19 @@ def test_ck_04_the_next_slot_follows_the_last_one_whatever_the_hosts_clock_says(
 def test_tz_15_a_new_zone_rules_at_once_for_what_was_pending_and_for_what_is_caught_up(
     here: Connection,
 ) -> None:
-    tomorrow = clock.now() + timedelta(days=1)
-    definition = define(expression="0 9 * * *", timezone="Asia/Tokyo")
+    tokyo, dubai = ZoneInfo("Asia/Tokyo"), ZoneInfo("Asia/Dubai")  # five hours apart, all year round
+    now = clock.now()
+    hour = (now.astimezone(tokyo) + 12 * HOUR).hour
+    definition = define(expression=f"0 {hour} * * *", timezone=tokyo.key)
     tick(here)
-    by_sql(definition, timezone="Europe/Berlin")
+    by_sql(definition, timezone=dubai.key)
     tick(here)
     definition.refresh_from_db()
     assert definition.next_slot
-    assert definition.next_slot.astimezone(ZoneInfo("Europe/Berlin")).hour == 9
-    tick(here, tomorrow + timedelta(hours=1))
+    assert definition.next_slot.astimezone(dubai).hour == hour
+    tick(here, now + 25 * HOUR)
     (late,) = Job.objects.filter(cron_id=definition.pk)
-    assert late.slot.astimezone(ZoneInfo("Europe/Berlin")).hour == 9
+    assert late.slot.astimezone(dubai).hour == hour
 
 
 @pytest.fixture
@@ -124,8 +126,8 @@ def test_new_data_move_next_slots_and_that_is_reported(
     here: Connection, newer: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     moved, same = (
-        define("moved", expression="0 9 1 1 *", timezone="Asia/Tokyo"),
-        define("same", expression="0 9 1 1 *"),
+        define("moved", expression=far(), timezone="Asia/Tokyo"),
+        define("same", expression=far()),
     )
     tick(here)
     right, _ = stored(moved)
@@ -162,7 +164,7 @@ def test_what_the_old_data_wrote_ahead_is_withdrawn_when_the_new_ones_have_no_su
 
 
 def test_older_data_of_another_host_undo_nothing(here: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    definition = define(expression="0 9 1 1 *")
+    definition = define(expression=far())
     tick(here)
     wrong = datetime(2999, 1, 1, tzinfo=UTC)
     by_sql(definition, next_slot=wrong)

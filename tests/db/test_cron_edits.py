@@ -15,7 +15,7 @@ from jobs import clock, declared
 from jobs.models import CronDefinition, CronTick, Job
 from jobs.registry import CronDeclaration, registry
 from jobs.states import JobState
-from tests.db.test_ticker import AHEAD, define, expected, slots, tick
+from tests.db.test_ticker import AHEAD, define, expected, slots, soon, tick
 from tests.factories import claim, come_due, process
 
 Connection = psycopg.Connection[Any]
@@ -50,7 +50,7 @@ EDITS: list[dict[str, Any]] = [
 def test_a_change_withdraws_what_was_written_ahead(
     here: Connection, path: Callable[..., None], change: dict[str, Any]
 ) -> None:
-    definition = define()
+    definition = define(expression=soon())
     tick(here)
     definition.refresh_from_db()
     jobs = list(Job.objects.all())
@@ -68,13 +68,15 @@ def test_a_change_of_the_rule_fires_from_now_on_and_not_at_once(
 ) -> None:
     definition = define(since=timedelta(hours=3))
     path(definition, expression="* * * * 0-7")
-    edited = clock.now()
-    tick(here, edited)
-    assert slots(definition, "fired") == expected(edited, edited + AHEAD)
+    now = clock.now()
+    tick(here, now)
+    definition.refresh_from_db()
+    told = expected(definition.revised_at, now + AHEAD)
+    assert slots(definition, "fired") == told
     missed = CronTick.objects.get(revision=1)
     assert (missed.outcome, missed.reason) == ("missed", "overdue when the definition was changed")
     assert 179 <= missed.slots <= 181
-    assert Job.objects.count() == len(expected(edited, edited + AHEAD))
+    assert Job.objects.count() == len(told)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -83,14 +85,15 @@ def test_enabling_again_fires_nothing_of_the_meantime(here: Connection, path: Ca
     path(definition, enabled=True)
     now = clock.now()
     tick(here, now)
-    assert slots(definition, "fired") == expected(now, now + AHEAD)
+    definition.refresh_from_db()
+    assert slots(definition, "fired") == expected(definition.revised_at, now + AHEAD)
     paused = CronTick.objects.get(revision=1)
     assert (paused.outcome, paused.reason, paused.job_id) == ("skipped", "paused", None)
     assert 179 <= paused.slots <= 181
 
 
 def test_the_same_slot_can_be_fired_by_the_new_rule(here: Connection) -> None:
-    definition = define()
+    definition = define(expression=soon())
     now = clock.now()
     tick(here, now)
     before = slots(definition)
@@ -105,7 +108,7 @@ def test_the_same_slot_can_be_fired_by_the_new_rule(here: Connection) -> None:
 
 @pytest.mark.parametrize("how", ["orm", "queryset", "sql"])
 def test_a_deleted_definition_withdraws_what_was_written_ahead(here: Connection, how: str) -> None:
-    definition = define()
+    definition = define(expression=soon())
     tick(here)
     if how == "orm":
         definition.delete()
@@ -173,13 +176,16 @@ def test_an_operators_edit_stays_until_the_code_changes(
     here: Connection, crons: list[CronDeclaration]
 ) -> None:
     declared.sync()
+    assert declared.overridden(CronDefinition.objects.get(name="declared")) == []
     CronDefinition.objects.filter(name="declared").update(expression="0 5 * * *", enabled=False)
     assert declared.sync() == 0
-    assert CronDefinition.objects.get(name="declared").expression == "0 5 * * *"
+    edited = CronDefinition.objects.get(name="declared")
+    assert (edited.expression, declared.overridden(edited)) == ("0 5 * * *", ["expression"])
     crons[0] = declare(expression="0 2 * * *")
     assert declared.sync() == 1
     definition = CronDefinition.objects.get(name="declared")
     assert (definition.expression, definition.enabled) == ("0 2 * * *", False)
+    assert declared.overridden(definition) == []
 
 
 def test_what_code_declares_no_more_stays(here: Connection, crons: list[CronDeclaration]) -> None:

@@ -15,7 +15,7 @@ from jobs.models import CronDefinition, CronRun, CronTick, Job, QueueEntry
 from jobs.reconcile import reconcile
 from jobs.results import Cancelled, Completed, Result
 from jobs.states import JobState
-from tests.db.test_ticker import MINUTE, by_sql, define, tick
+from tests.db.test_ticker import MINUTE, by_sql, define, soon, tick
 from tests.factories import claim, failed, finish, process
 
 Connection = psycopg.Connection[Any]
@@ -191,7 +191,7 @@ def test_the_run_before_an_edit_still_stands_in_the_way(here: Connection) -> Non
 
 
 def test_what_was_written_ahead_is_withdrawn_when_runs_must_not_overlap_any_more(here: Connection) -> None:
-    definition = define()
+    definition = define(expression=soon())
     tick(here)
     ahead = list(Job.objects.all())
     by_sql(definition, overlap="skip")

@@ -64,8 +64,8 @@ def test_what_is_dispatched_late_runs_from_now_on_not_from_the_past(here: Connec
 
 def test_a_batch_is_the_earliest_and_the_rest_comes_next(here: Connection, settings: Settings) -> None:
     settings.SCHEDULER = {**settings.SCHEDULER, "dispatch_batch": 3}
-    jobs = [schedule(delay=HOUR - timedelta(seconds=n)) for n in range(7)]
     work, at = Dispatcher(), now(here) + HOUR
+    jobs = [schedule(due_at=at - timedelta(seconds=n)) for n in range(7)]
     assert work.run_once(here, at) == 3
     assert {entry.job_id for entry in QueueEntry.objects.all()} == {job.id for job in jobs[-3:]}
     assert [work.run_once(here, at) for _ in range(3)] == [3, 1, 0]
@@ -133,8 +133,8 @@ def test_a_timer_beside_an_entry_is_reported_and_left_and_the_others_go_on(
 
 def test_workers_get_a_hint_when_something_is_due_before_they_look(connection: Connection) -> None:
     connection.execute("LISTEN jobs_queued")
-    schedule(delay=HOUR)
-    dispatch(connection, ahead=HOUR - timedelta(seconds=4.5))
+    job = schedule(delay=HOUR)
+    assert Dispatcher().run_once(connection, job.due_at - timedelta(seconds=4.5)) == 1
     assert list(connection.notifies(timeout=0)) == [], "it is due later than their next look"
     schedule(delay=HOUR)
     dispatch(connection, ahead=HOUR)

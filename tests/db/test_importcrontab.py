@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from io import StringIO
 from pathlib import Path
@@ -37,6 +38,9 @@ def test_it_says_what_it_would_write_and_writes_nothing(system: Path) -> None:
     told = imported(system)
     assert "4 definitions would be written" in told
     assert "'mail -s hello admin'," in told, "what the settings must allow"
+    mail, report = re.findall(r"^new .* Europe/Berlin .*\n +next (.*)$", told, re.MULTILINE)
+    for fires in (mail, report):
+        assert len(re.findall(r" \d\d:\d\d\+0[12]00", fires)) == 5, "as its own clock shows them"
     assert not CronDefinition.objects.exists()
 
 

@@ -35,6 +35,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     *(("group", {"group": value}) for value in ("", "g ", "x" * 101, 5)),
     *(("tenant", {"tenant": value}) for value in ("", " t", "\ud800", "x" * 101, None)),
     *(("unique_key", {"unique_key": value}) for value in ("", "k\0", "x" * 201, 5)),
+    *(("concurrency_key", {"concurrency_key": value}) for value in ("", "k\0", " k", "x" * 201, 5)),
     ("unique_for", {"unique_for": DAY}),
     *(
         ("unique_for", {"unique_key": "k", "unique_for": value})

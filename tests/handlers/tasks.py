@@ -53,6 +53,14 @@ def ledger(context: Context, ledger: str, seconds: float = 0.0) -> None:
     note(ledger, context, "end")
 
 
+@job_type("test.three", concurrency=3, backoff=SOON)
+def three(context: Context, ledger: str, seconds: float = 0.0) -> None:
+    """Three at once with one concurrency key."""
+    note(ledger, context, "start")
+    time.sleep(seconds)
+    note(ledger, context, "end")
+
+
 @job_type("test.polite", backoff=SOON)
 def polite(context: Context, ledger: str, seconds: float = 60.0) -> None:
     """Asks whether it should go on."""

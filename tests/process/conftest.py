@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pytest_django import DjangoDbBlocker
 
 from tests import commands as commands_of_tests
 from tests.commands import Commands, Ledger
+from tests.process.own_server import own_server
 
 
 @pytest.fixture
@@ -19,3 +21,10 @@ def commands(transactional_db: None, tmp_path: Path) -> Iterator[Commands]:
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     return Ledger(tmp_path / "ledger")
+
+
+@pytest.fixture
+def data(django_db_blocker: DjangoDbBlocker) -> Iterator[Path]:
+    """The data of a server of the test's own, under the alias `own`."""
+    with own_server(django_db_blocker) as data:
+        yield data

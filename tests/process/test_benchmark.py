@@ -115,6 +115,17 @@ def test_precision(folder: Path) -> None:
     assert 0 < found["figures"]["lateness_p50_ms"] <= found["figures"]["lateness_max_ms"]
 
 
+def test_cron_definitions_that_fire_at_one_minute(folder: Path) -> None:
+    found = Benchmark(folder, "cron", "--jobs", "200").found()
+    assert set(found) == KEYS | {"early", "lost"}
+    assert (found["early"], found["lost"], found["figures"]["twice"]) == (0, 0, 0)
+    assert set(found["figures"]) >= COSTS | {"server_cpu_us_per_definition", "python_cpu_us_per_definition"}
+    assert set(found["ratio"]) == {"written_s", "lateness_p99_s", "pass_ms"}
+    asked = found["parameters"]
+    assert (asked["jobs"], asked["different_rules"], asked["few"], asked["many"]) == (200, 40, 2, 2000)
+    assert 0 < found["ratio"]["written_s"] <= 1, "all jobs exist before the minute begins"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_one_that_is_asked_to_stop_leaves_nothing(folder: Path, number: signal.Signals) -> None:
     before = databases()

@@ -30,7 +30,10 @@ def fails(commands: Commands, *arguments: str, **env: str) -> str:
         ("runworker --threads many", "'many' is not a whole number"),
         ("runworker --queues ,", "is empty; give names separated by commas"),
         ("runworker --database nope", "there is no database 'nope' in the settings"),
-        ("rundispatcher --only dispatch,sleep", "--only knows dispatch, tick, rescue, upkeep, not sleep"),
+        (
+            "rundispatcher --only dispatch,sleep",
+            "--only knows dispatch, admit, hold, tick, rescue, upkeep, not sleep",
+        ),
     ],
 )
 def test_a_wrong_argument_is_named(line: str, sentence: str, connection: Connection) -> None:

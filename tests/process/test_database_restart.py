@@ -2,66 +2,33 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from shutil import rmtree
 from uuid import UUID
 
 import pytest
-from django.core.management import call_command
 from django.db import DatabaseError, connections
-from pytest_django import DjangoDbBlocker, Settings
+from pytest_django import Settings
 
-from jobs import clock, db, partitions, tenants
+from jobs import db
 from jobs.invariant import check
 from jobs.models import Job, Outcome
-from scheduler_project import embedded, env
-from scheduler_project.embedded import presence, processes
-from scheduler_project.embedded.place import locate
+from scheduler_project import embedded
 from tests import commands as commands_of_tests
 from tests.commands import Ledger
+from tests.process.own_server import OWN, crash, start_again, stop_at_once
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
-OWN = "own"
 DAY = timedelta(days=1)
 LOST = 'logger=dispatch.worker event="database lost"'
 ASLEEP = (
     "SELECT FROM pg_stat_activity WHERE application_name LIKE 'punctual worker %' AND state = 'idle' "
     "AND state_change < clock_timestamp() - interval '300 ms'"
 )
-
-
-@pytest.fixture
-def data(django_db_blocker: DjangoDbBlocker) -> Iterator[Path]:
-    """A migrated PostgreSQL that forgets nothing, under the alias `own`; it is gone at the end."""
-    folder = Path(
-        tempfile.mkdtemp(prefix="punctual-test-")
-    )  # not pytest's own: another account must reach it
-    folder.chmod(0o755)
-    data = folder / "pg"
-    try:
-        found = env.database("NONE", embedded.start(data, durable=True))
-        connections.settings[OWN] = {**connections.settings["default"], **found}
-        with django_db_blocker.unblock():
-            call_command("migrate", database=OWN, verbosity=0)
-            partitions.ensure(partitions.wanted_days(clock.now(OWN))[:5], OWN)
-            yield data
-            connections[OWN].close()
-            del connections[OWN]
-    finally:
-        tenants.forget()
-        connections.settings.pop(OWN, None)
-        processes.find(locate(data).name).send(signal.SIGKILL)
-        presence.end(locate(data), patience=0)
-        rmtree(locate(data).sockets, ignore_errors=True)
-        rmtree(folder)
 
 
 class Client:
@@ -90,19 +57,6 @@ class Client:
             else:
                 self.promised.append(job.id)
         connections.close_all()
-
-
-def crash(data: Path) -> None:
-    postmaster = processes.find(locate(data).name).postmaster
-    assert postmaster
-    os.kill(postmaster, signal.SIGKILL)
-
-
-def stop_at_once(data: Path) -> None:
-    postmaster = processes.find(locate(data).name).postmaster
-    assert postmaster
-    os.kill(postmaster, signal.SIGQUIT)
-    wait_until(lambda: not processes.find(locate(data).name).all)
 
 
 FAULTS: list[Callable[[Path], None]] = [crash, stop_at_once, crash]
@@ -156,9 +110,8 @@ def test_db_01_after_each_restart_a_hint_wakes_the_worker_again(
             wait_until(asleep, what="a worker that sleeps")
             stop_at_once(data)
             worker.says(LOST, worker.log.count(LOST) + 3)  # it is refused a few times
-            embedded.start(data, durable=True)
+            start_again(data)
             wait_until(asleep, what="a worker that sleeps again")
-            connections[OWN].close()  # from before the restart
             job = Job.objects.db_manager(OWN).schedule("test.ledger", {"ledger": str(ledger)}, delay=delay)
             wait_until(lambda job=job: ledger.count("end", job.id), what="its run")  # type: ignore[misc]
         assert {event.pid for event in ledger.events} == set(worker.children)

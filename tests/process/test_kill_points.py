@@ -12,16 +12,18 @@ import psycopg
 import pytest
 from django.db import DatabaseError, connections
 
+from dispatch.admitter import Admitter
 from dispatch.dispatcher import Dispatcher
 from dispatch.ticker import Ticker
 from jobs import clock, verbs
-from jobs.leases import Claimer, end, rescue, settle
+from jobs.leases import Claimer, admit, end, rescue, settle
 from jobs.models import CronDefinition, CronTick, Job, Outcome, Process, Queue, QueueEntry, Tenant
 from jobs.newjob import NewJob
 from jobs.registry import registry
 from jobs.results import Cancelled, Completed, Failed, Released, Result, Settlement, Snoozed
 from jobs.states import JobState
 from tests.factories import ERROR, claim, job_in, own_connection, process, schedule
+from tests.keyed import admitted, keyed
 from tests.killing import kill_point
 from tests.racing import Connection, assert_sound, due_job
 
@@ -45,9 +47,11 @@ class Verb:
 numbers = count()
 
 
-def schedules(*boundaries: str, keyed: bool = False, **options: Any) -> Verb:
+def schedules(*boundaries: str, keyed: bool = False, gated: bool = False, **options: Any) -> Verb:
     def prepare(connection: Connection) -> Act:
         more = {"unique_key": f"k{next(numbers)}"} if keyed else {}
+        if gated:
+            more["concurrency_key"] = f"k{next(numbers)}"
         return lambda own: schedule(**options, **more)
 
     return Verb(prepare, boundaries, django=True)
@@ -83,6 +87,15 @@ def settles(result: Result, *boundaries: str, one_statement: bool = False) -> Ve
         return lambda own: settle(own, [Settlement(held.held, result, None)])
 
     return Verb(prepare, boundaries if one_statement else ("enter", *boundaries, "exit"))
+
+
+def settles_and_admits(connection: Connection) -> Act:
+    """The next of its key is left behind for a dispatcher when we die in between."""
+    name = f"k{next(numbers)}"
+    first, second = keyed(name), keyed(name)
+    assert admitted(first, second) == [True, False]
+    held = claim(connection, first, process(connection))
+    return lambda own: admit(own, settle(own, [Settlement(held.held, Completed(), None)]).keys)
 
 
 def rescues(connection: Connection) -> Act:
@@ -141,6 +154,10 @@ VERBS = {
     ),
     "settle snoozed": settles(Snoozed(timedelta()), "lock what is still ours", "back to waiting"),
     "settle cancelled": settles(Cancelled(), "lock what is still ours", "into a final state"),
+    "schedule with a concurrency key": schedules(
+        "within the look-ahead", "enter", "admit, step 1", "exit", gated=True
+    ),
+    "settle and admit": Verb(settles_and_admits, ("completed and without", "enter", "admit, step 1", "exit")),
     "release": settles(Released(), "lock what is still ours", "back to waiting"),
     "rescue": Verb(rescues, ("enter", "rescue: entries", "lock what is still", "back to waiting", "exit")),
     "cancel a scheduled job": on_job(
@@ -191,10 +208,12 @@ def end_all() -> None:
         end(connection, list(Process.objects.values_list("pk", flat=True)))
         rescue(connection)
         QueueEntry.objects.update(run_at=clock.now() - DAY)
+        Admitter().run_once(connection, clock.now())
         for suspects in (False, True):
             claimer = Claimer("test.noop", process(connection), registry.names(), suspects=suspects)
             while taken := claimer.claim(connection, 10, 10):
-                settle(connection, [Settlement(each.held, Completed(), None) for each in taken])
+                settled = settle(connection, [Settlement(each.held, Completed(), None) for each in taken])
+                admit(connection, settled.keys)
                 for each in taken:
                     claimer.settled(each.tenant_id)
 

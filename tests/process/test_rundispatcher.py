@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from datetime import timedelta
 from uuid import UUID
 
 import pytest
 from django.db import connections
 
+from dispatch.management.commands.rundispatcher import STUCK
 from jobs import clock
 from jobs.models import Job, Process, QueueEntry, Timer
 from jobs.newjob import NewJob
 from jobs.states import JobState
-from tests.commands import Commands, Ledger
+from tests.commands import ROOT, Commands, Ledger
 from tests.factories import process, schedule, take
 from tests.racing import Connection, assert_sound, due_job
 from tests.waiting import wait_until
@@ -21,6 +24,14 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.process
 AHEAD = timedelta(seconds=5)
 """The look-ahead: what is due later has a timer."""
+IMPATIENT = """
+import django
+django.setup()
+from django.core.management import call_command
+from dispatch.management.commands import rundispatcher
+rundispatcher.STUCK_SECONDS = 1.0
+call_command("rundispatcher", "--only", "tick")
+"""
 
 
 def come_due(jobs: int) -> set[UUID]:
@@ -101,3 +112,17 @@ def test_mi_07_a_dispatcher_whose_sessions_are_ended_goes_on(commands: Commands)
         wait_until(lambda job=job: QueueEntry.objects.filter(pk=job.pk).exists())  # type: ignore[misc]
     assert dispatcher.process.poll() is None
     assert_sound()
+
+
+def test_mi_07_a_dispatcher_whose_ticker_hangs_ends_with_an_error(
+    process_env: dict[str, str], connection: Connection
+) -> None:
+    """It waits where no error reaches it; whoever runs the dispatcher starts another."""
+    with subprocess.Popen([sys.executable, "-c", IMPATIENT], env=process_env, cwd=ROOT) as dispatcher:
+        try:
+            wait_until(lambda: Process.objects.filter(ended_at=None).exists())
+            with connection.transaction():
+                connection.execute("LOCK TABLE jobs_crondefinition IN ACCESS EXCLUSIVE MODE")
+                assert dispatcher.wait(60) == STUCK
+        finally:
+            dispatcher.kill()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date, timedelta
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -18,6 +19,12 @@ from tests.schema.days import RETENTION, expiry
 Connection = psycopg.Connection[Any]
 
 _numbers = count(8)
+
+
+@cache
+def _today() -> date:
+    """That of the first test: counted from another one, a day would come again."""
+    return day_of(clock.now())
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +58,7 @@ def old(connection: Connection, settings: Settings, monkeypatch: pytest.MonkeyPa
     """A day of the past that may still get jobs and that no other test has touched."""
     settings.SCHEDULER = {**settings.SCHEDULER, "retention": RETENTION}
     monkeypatch.setattr(expiry, "LONG_TRANSACTION", timedelta(minutes=5))
-    day = day_of(clock.now()) - timedelta(days=next(_numbers))
+    day = _today() - timedelta(days=next(_numbers))
     ensure([day])
     yield day
     connection.execute("TRUNCATE jobs_queueentry")

@@ -123,7 +123,7 @@ class Recorder:
         self.seen.append(seen)
 
 
-SMALL = {"jobs_queue", "jobs_process", "jobs_tenant"}
+SMALL = {"jobs_keylimit", "jobs_queue", "jobs_process", "jobs_tenant"}
 _EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) "
 _SETTINGS = (
     "SELECT name, setting FROM pg_settings WHERE source = 'session' AND name ~ '^(plan_cache_mode|enable_)'"

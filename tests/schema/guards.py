@@ -7,13 +7,15 @@ from typing import Any
 
 import psycopg
 
-from tests.db.guards_leases_free import limits_count_from_the_oldest_lease
 from tests.db.guards_leases_limits import a_count_moves_on_with_each_claim
 from tests.schema import (
     guards_claim,
+    guards_held,
+    guards_keys,
     guards_looks,
     guards_loops,
     guards_queue,
+    guards_rules,
     guards_settle,
     guards_verbs,
 )
@@ -32,8 +34,37 @@ SUSPECT = (
     " AND run_at <= clock_timestamp()",
 )
 
+WAITS = "WHEN mine.wait IS NOT NULL AND entry.concurrency_key IS NOT NULL THEN 'key'"
+KEYED = "WHEN concurrency_key IS NOT NULL THEN 'key'"
+
+LIVE = """ANY(
+            SELECT unnest(types) FROM jobs_process WHERE ended_at IS NULL AND lease_expires_at > clock_timestamp()
+        )"""
+HELD = '            AND (job_type = ANY(%(types)s::text[]) OR "group" = ANY(%(groups)s::text[]))\n'
+
 GUARDS: dict[str, list[tuple[str, Check]]] = {
+    **guards_rules.RULES,
     "claim": [
+        (
+            "                AND job_type <> ALL(ARRAY(SELECT key FROM held_kinds WHERE scope = 'type'))\n",
+            guards_held.a_held_type_is_not_claimed,
+        ),
+        (
+            '                AND ("group" IS NULL OR "group" <> ALL(ARRAY(SELECT key FROM held_kinds WHERE scope = \'group\')))\n',
+            guards_held.a_held_group_is_not_claimed,
+        ),
+        ('"group" IS NULL OR ', guards_held.what_has_no_group_is_claimed),
+        (" AND (until IS NULL OR until > now())\n),\npick", guards_held.a_hold_that_has_ended_holds_nothing),
+        (
+            "drained_at IS NULL AND scope IN ('type', 'group') AND ",
+            guards_held.a_hold_that_is_over_holds_nothing,
+        ),
+        (
+            " AND since <= now() AND (until IS NULL OR until > now())\n),\npick",
+            guards_held.a_hold_that_has_not_begun_holds_nothing,
+        ),
+        (" WHERE scope = 'type'", guards_held.the_name_of_another_kind_holds_nothing),
+        (" WHERE scope = 'group'", guards_held.the_name_of_another_kind_holds_nothing),
         ("lease_token IS NULL AND ", guards_claim.a_leased_entry_is_not_claimed),
         (" AND parked IS NULL", guards_claim.a_parked_entry_is_not_claimed),
         (" AND run_at <= now() + %(ahead)s::interval", guards_claim.an_entry_is_not_claimed_early),
@@ -41,22 +72,10 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("(run_at, job_id) > (pair.run_at, pair.job_id) AND ", guards_claim.a_claim_begins_at_its_mark),
         ("job_type = ANY(%(types)s::text[]) AND ", guards_claim.an_unknown_type_is_not_claimed),
         (" AND (crashes >= 2) = %(suspects)s", guards_claim.a_suspect_is_not_claimed_among_others),
-        (" AND lease_expires_at > clock_timestamp()", guards_claim.a_dead_process_claims_nothing),
-        (" WHERE id = %(process_id)s AND", guards_claim.a_dead_process_claims_nothing),
-        ("WHEN NOT lock.held THEN 0", guards_claim.a_tenant_that_was_not_locked_gives_nothing),
-        ("WHEN NOT lock.held THEN 0", guards_claim.a_queue_that_was_not_locked_gives_nothing),
-        ("tenant.max_running - running.count", guards_claim.a_tenants_limit_counts_what_runs),
-        ("queue.max_running - running.count", guards_claim.a_queues_limit_counts_what_runs),
         ("claim_no = (SELECT no FROM number),", guards_claim.what_is_claimed_counts_in_the_next_claim),
-        (" AND entry.lease_token IS NOT NULL", guards_claim.what_waits_again_counts_against_no_limit),
-        (" AND entry.process_id IS NOT NULL", guards_claim.what_waits_again_counts_against_no_limit),
-        (" AND entry.tenant_id = share.tenant_id", guards_claim.what_others_run_counts_against_no_limit),
-        (" AND entry.queue = %(queue)s", guards_claim.what_others_run_counts_against_no_limit),
         ("LIMIT (SELECT greatest(0, size) FROM room)", guards_claim.a_queues_limit_counts_what_runs),
-        (" AND entry.claim_no >= share.oldest", limits_count_from_the_oldest_lease),
-        (" AND entry.claim_no >= %(queue_oldest)s", limits_count_from_the_oldest_lease),
         ("coalesce(tenants.oldest, ", a_count_moves_on_with_each_claim),
-        ("coalesce(room.oldest, ", a_count_moves_on_with_each_claim),
+        ("coalesce(oldest, ", a_count_moves_on_with_each_claim),
         (" OR row_number() OVER", guards_claim.what_may_wait_takes_no_thread_from_what_may_not),
         ("PARTITION BY at_once ", guards_claim.what_may_wait_takes_no_thread_from_what_may_not),
         ("<= %(free)s", guards_claim.a_last_attempt_is_never_claimed_ahead),
@@ -65,24 +84,28 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("crashes > 0 OR ", guards_claim.who_was_in_a_crash_is_never_claimed_ahead),
         ("tenants.limited OR ", guards_claim.a_slot_of_a_tenant_is_not_held_by_what_waits_for_a_thread),
         (
-            " OR (SELECT limited FROM room)",
+            " OR (SELECT limited OR draining FROM room)",
             guards_claim.a_slot_of_a_queue_is_not_held_by_what_waits_for_a_thread,
         ),
         ("LIMIT tenants.allowed", guards_claim.a_share_is_a_share),
         ("        LIMIT tenants.allowed\n    ) entry", guards_claim.a_share_is_one_of_all_priorities),
-        ("[tenants.first:tenants.last]", guards_claim.each_tenant_is_probed_for_its_own_pairs),
+        ("[slice.first:slice.last]", guards_claim.each_tenant_is_probed_for_its_own_pairs),
         (" AND id >= claimed.job_id", guards_claim.each_job_brings_its_own_payload),
         (" AND id <= claimed.job_id", guards_claim.what_has_no_row_brings_no_payload),
+    ],
+    "backlog": [
+        (" AND run_at <= %(until)s\n        UNION", guards_held.what_came_after_is_no_backlog),
+        (" AND run_at <= %(until)s\n            AND tenant", guards_held.what_came_after_is_no_backlog),
+        ("WHERE %(scope)s <> 'queue' OR queue.queue = %(key)s", guards_held.the_backlog_of_another_is_none),
+        (
+            "AND tenant_id = (SELECT id FROM jobs_tenant WHERE slug = %(key)s)",
+            guards_held.the_backlog_of_another_is_none,
+        ),
     ],
     "payloads": [
         (" AND id >= claimed.id", guards_claim.each_job_brings_its_own_payload),
         (" AND id <= claimed.id", guards_claim.what_has_no_row_brings_no_payload),
     ],
-    "lock_tenants": [
-        ("id = ANY(%(limited)s::bigint[]) AND ", guards_claim.a_claim_locks_the_limited_alone),
-        (" AND max_running IS NOT NULL", guards_claim.a_claim_locks_the_limited_alone),
-    ],
-    "lock_queue": [("name = %(queue)s AND ", guards_claim.a_claim_locks_its_own_queue_alone)],
     "hop": [
         ("lease_token IS NULL AND ", guards_looks.what_runs_is_not_hopped_to),
         (" AND parked IS NULL", guards_looks.what_is_parked_is_not_hopped_to),
@@ -109,13 +132,6 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
             guards_looks.what_lies_before_the_floor_is_not_swept,
         ),
     ],
-    "free": [
-        ("tenant.max_running > (", guards_looks.who_is_full_is_not_free),
-        (" AND entry.lease_token IS NOT NULL", guards_looks.who_has_a_slot_is_free),
-        ("entry.tenant_id = tied.id AND ", guards_looks.who_has_a_slot_is_free),
-        ("tenant.max_running IS NULL OR ", guards_looks.who_has_no_limit_is_free),
-        (" AND entry.claim_no >= tied.oldest", guards_looks.who_is_free_is_counted_from_the_mark),
-    ],
     "suspects": [(text, guards_looks.only_a_suspect_that_may_run_is_one) for text in SUSPECT],
     "complete": [
         (ENTRY_TOKEN, guards_settle.a_stolen_lease_completes_nothing),
@@ -140,7 +156,85 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
     "lock_claims+put_back": [
         (CLAIM_TOKEN + "|" + ENTRY_TOKEN, guards_settle.a_stolen_lease_puts_nothing_back)
     ],
-    "put_back": [(" + mine.crashes", guards_settle.a_crash_is_counted)],
+    "put_back": [
+        (" + mine.crashes", guards_settle.a_crash_is_counted),
+        (WAITS, guards_keys.who_waits_for_another_attempt_gives_up_its_place),
+        ("mine.wait IS NOT NULL AND ", guards_keys.who_is_released_keeps_its_place),
+    ],
+    "admit": [
+        ("count(*) AS held", guards_keys.one_place_is_given_once),
+        (" AND entry.parked IS NULL", guards_keys.who_waits_takes_no_place),
+        ("entry.tenant_id = key.tenant_id AND ", guards_keys.places_of_other_keys_do_not_count),
+        (" AND entry.concurrency_key = key.name", guards_keys.places_of_other_keys_do_not_count),
+        ("least(key.least, coalesce(of_type.most, 1)) AS most", guards_keys.who_runs_alone_is_not_joined),
+        (" AND run_at <= statement_timestamp()", guards_keys.nobody_is_admitted_early),
+        ("            ORDER BY run_at, job_id\n", guards_keys.who_waits_longest_is_first),
+        ("ORDER BY priority DESC", guards_keys.the_urgent_are_first),
+        (" AND priority < level.priority", guards_keys.lower_priorities_come_after),
+        (", coalesce(of_type.most, 1)) AS most", guards_keys.a_type_that_allows_one_runs_alone),
+        ("min(most) OVER (PARTITION BY ord ORDER BY nth)", guards_keys.nobody_is_passed_by_in_the_line),
+        (" WHERE taken", guards_keys.a_type_that_allows_one_runs_alone),
+        ("run_at = greatest(run_at, clock_timestamp())", guards_keys.what_is_admitted_runs_from_now_on),
+        ("parked = 'key' AND ", guards_keys.who_waits_takes_no_place),
+    ],
+    "lock_keys": [("key.hash", guards_keys.locks_are_of_these_keys)],
+    "keys_due": [
+        ("run_at > %(since)s AND ", guards_keys.what_was_seen_before_is_not_told_again),
+        (" AND run_at <= %(now)s", guards_keys.what_comes_is_told_by_its_time_alone),
+        ("parked = 'key' AND ", guards_keys.who_has_a_place_is_not_told),
+    ],
+    "keys_waiting": [
+        ("count(*) FROM", guards_keys.a_full_key_is_not_swept),
+        (" AND held.parked IS NULL", guards_keys.a_key_with_room_is_swept),
+        ("held.tenant_id = hop.tenant_id AND ", guards_keys.a_key_with_room_is_swept),
+        (" AND held.concurrency_key = hop.concurrency_key", guards_keys.a_key_with_room_is_swept),
+        (" AND waiting.run_at <= %(now)s", guards_keys.who_waits_for_his_time_is_not_swept),
+    ],
+    "park_held": [
+        ("process_id IS NULL AND ", guards_held.what_runs_is_not_parked),
+        (
+            " AND parked IS NULL\n            AND run_at",
+            guards_held.what_is_parked_for_another_reason_stays_so,
+        ),
+        (" AND run_at <= %(now)s", guards_held.what_is_not_due_is_not_parked),
+        ("run_at > %(since)s AND ", guards_held.what_was_looked_at_is_not_read_again),
+        (HELD, guards_held.other_types_and_groups_are_not_parked),
+        (" AND queue > queue.queue", guards_held.the_queues_of_all_are_looked_into_once),
+        (" UNION ALL SELECT place FROM in_line", guards_held.who_waits_for_a_key_is_parked),
+        (
+            "process_id IS NULL AND parked = 'key' AND run_at",
+            guards_held.what_is_parked_for_another_reason_stays_so,
+        ),
+    ],
+    "unpark_held": [
+        ("parked = 'hold'", guards_held.what_is_held_alone_comes_back),
+        ("AND (%(everything)s OR ", guards_held.what_the_hold_did_not_hold_stays),
+        ("job_type <> ALL(%(held_types)s::text[]) AND ", guards_held.what_another_hold_holds_stays),
+        (
+            " AND coalesce(\"group\", '') <> ALL(%(held_groups)s::text[])",
+            guards_held.what_another_hold_holds_stays,
+        ),
+        ("coalesce(\"group\", '')", guards_held.what_has_no_group_comes_back),
+        (KEYED, guards_held.who_comes_back_with_a_key_waits_for_it),
+        ("run_at = greatest(run_at, clock_timestamp())", guards_held.who_comes_back_runs_from_now_on),
+        ("priority DESC, ", guards_held.the_urgent_come_back_first),
+        ("run_at, job_id", guards_held.who_waits_longest_comes_back_first),
+    ],
+    "drain": [
+        ("least(%(rate)s, ", guards_held.a_rate_is_kept),
+        ("bucket.tokens + ", guards_held.a_rate_is_kept),
+        (",\n    refilled_at = clock_timestamp()", guards_held.a_rate_is_kept),
+    ],
+    "key_breaches": [
+        ("count > most AND ", guards_keys.a_full_key_is_sound),
+        (
+            " AND (changed_at IS NULL OR last_at > changed_at)",
+            guards_keys.who_was_admitted_before_the_number_was_lowered_is_sound,
+        ),
+        ("WHERE coalesce(held.count, 0) < waiting.most", guards_keys.a_full_key_is_sound),
+        (" - interval '30 seconds'", guards_keys.who_came_just_now_is_sound),
+        (LIVE, guards_keys.who_waits_for_a_worker_is_sound),
+    ],
     "settled_before": [
         (" AND lease_token = mine.lease_token", guards_settle.a_stolen_lease_is_called_fenced)
     ],
@@ -169,12 +263,19 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("      AND state IN ('failed', 'cancelled')", guards_verbs.a_completed_job_is_not_retried),
         ("gone.attempt + ", guards_verbs.attempt_numbers_never_repeat),
         ("gone.due_at, clock_timestamp()", guards_verbs.a_retried_job_does_not_run_early),
+        ("WHEN job.concurrency_key IS NOT NULL THEN 'key'", guards_keys.what_is_born_with_a_key_waits_for_it),
     ],
-    "reschedule_entries": [(" AND lease_token IS NULL", guards_verbs.a_running_job_is_not_rescheduled)],
+    "reschedule_entries": [
+        (" AND lease_token IS NULL", guards_verbs.a_running_job_is_not_rescheduled),
+        ("parked IS NULL AND ", guards_keys.a_reschedule_lifts_no_other_reason),
+        (" AND concurrency_key IS NOT NULL THEN 'key'", guards_keys.who_is_rescheduled_gives_up_its_place),
+    ],
+    "reschedule_timers": [(KEYED, guards_keys.what_is_born_with_a_key_waits_for_it)],
     "dispatch": [
         ("due_at < %(until)s AND ", guards_loops.a_timer_is_not_dispatched_early),
         (" AND job_id <> ALL(%(aside)s::uuid[])", guards_loops.what_was_set_aside_is_left),
         ("due_at, clock_timestamp()", guards_loops.a_late_timer_runs_from_now_on),
+        (KEYED, guards_keys.what_is_born_with_a_key_waits_for_it),
     ],
     "timer_with_entry": [
         (" WHERE job_id = timer.job_id", guards_loops.only_what_has_an_entry_is_set_aside),
@@ -209,21 +310,52 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("tick.outcome IN ('waiting', 'backfilled') AND ", guards_loops.what_was_dropped_is_not_told_anew),
     ],
     "advance_definitions": [("definition.last_slot, ", guards_loops.a_cursor_never_goes_back)],
-    "schedule_entry": [(", clock_timestamp()", guards_verbs.an_entry_starts_no_earlier_than_it_was_inserted)],
+    "schedule_entry": [
+        (", clock_timestamp()", guards_verbs.an_entry_starts_no_earlier_than_it_was_inserted),
+        ("WHEN %(concurrency_key)s IS NOT NULL THEN 'key'", guards_keys.what_is_born_with_a_key_waits_for_it),
+    ],
 }
 REPLACED = {
+    " AND (until IS NULL OR until > now())\n),\npick": "\n),\npick",
+    " AND since <= now() AND (until IS NULL OR until > now())\n),\npick": "\n),\npick",
+    " AND run_at <= %(until)s\n        UNION": "\n        UNION",
+    " AND run_at <= %(until)s\n            AND tenant": " AND tenant",
+    " AND parked IS NULL\n            AND run_at": " AND run_at",
+    " AND queue > queue.queue": " AND false",
+    "process_id IS NULL AND parked = 'key' AND run_at": "process_id IS NULL AND run_at",
+    "parked = 'hold'": "lease_token IS NULL",
+    "AND (%(everything)s OR ": "AND (true OR %(everything)s OR ",
+    "coalesce(\"group\", '')": '"group"',
+    "run_at, job_id": "run_at DESC, job_id",
+    "least(%(rate)s, ": "greatest(0, ",
+    WAITS: "WHEN false THEN 'key'",
+    KEYED: "WHEN false THEN 'key'",
+    "WHEN job.concurrency_key IS NOT NULL THEN 'key'": "WHEN false THEN 'key'",
+    "WHEN %(concurrency_key)s IS NOT NULL THEN 'key'": "WHEN false THEN 'key'",
+    " AND concurrency_key IS NOT NULL THEN 'key'": " AND concurrency_key IS NOT NULL THEN NULL",
+    "count(*) FROM": "0 FROM",
+    "count(*) AS held": "0 AS held",
+    "least(key.least, coalesce(of_type.most, 1)) AS most": "coalesce(of_type.most, 1) AS most",
+    "            ORDER BY run_at, job_id\n": "            ORDER BY run_at DESC, job_id\n",
+    "ORDER BY priority DESC": "ORDER BY priority",
+    " AND priority < level.priority": " AND false",
+    ", coalesce(of_type.most, 1)) AS most": ", (SELECT most FROM most)) AS most",
+    "min(most) OVER (PARTITION BY ord ORDER BY nth)": "most",
+    "run_at = greatest(run_at, clock_timestamp())": "run_at = run_at",
+    "key.hash": "key.hash + 1",
+    LIVE: "ANY(ARRAY['test.noop'])",
+    **guards_rules.REPLACED_RULES,
+    "tenant.max_running - running.count": "tenant.max_running",
+    "queue.max_running - running.count": "queue.max_running",
     "due_at, clock_timestamp()": "clock_timestamp()",
     "gone.due_at, clock_timestamp()": "clock_timestamp()",
     "run_at <= now() OR NOT (": "true OR NOT (",
-    "tenant.max_running - running.count": "tenant.max_running",
-    "queue.max_running - running.count": "queue.max_running",
     "coalesce(tenants.oldest, ": "coalesce(NULL, ",
-    "coalesce(room.oldest, ": "coalesce(NULL, ",
+    "coalesce(oldest, ": "coalesce(NULL, ",
     " OR row_number() OVER": " AND row_number() OVER",
     "<= %(free)s": ">= 0 * %(free)s",
     " WHERE id = %(process_id)s AND": " WHERE",
     "        LIMIT tenants.allowed\n    ) entry": "    ) entry",
-    "tenant.max_running > (": "0 <= (",
     "DELETE FROM jobs_queueentry WHERE job_id = ANY(ARRAY(SELECT job_id FROM mine))": (
         "DELETE FROM jobs_queueentry WHERE job_id = ANY(ARRAY(SELECT job_id FROM mine)) OR lease_token IS NULL"
     ),

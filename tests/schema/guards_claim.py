@@ -12,7 +12,7 @@ from jobs.clock import DatabaseClock
 from jobs.leases import Claimer, fetch
 from jobs.models import Job, Queue, QueueEntry, Tenant
 from jobs.registry import registry
-from tests.factories import come_due, process, schedule
+from tests.factories import come_due, on_the_day_of, process, schedule
 
 Connection = psycopg.Connection[Any]
 HOUR = timedelta(hours=1)
@@ -203,7 +203,8 @@ def each_job_brings_its_own_payload(here: Connection) -> None:
     due_at = DatabaseClock().read(here)
     jobs = {schedule("test.echo", {"n": n}, queue="test.noop", due_at=due_at).id: n for n in range(3)}
     come_due(here)
-    taken = _claimer(here).claim(here, 9, 9)
+    with on_the_day_of(due_at):
+        taken = _claimer(here).claim(here, 9, 9)
     for claims in (taken, fetch(here, [each._replace(payload=None) for each in taken])[0]):
         assert {each.held.job_id: each.payload for each in claims} == {
             job_id: f'{{"n": {n}}}' for job_id, n in jobs.items()
@@ -216,7 +217,8 @@ def what_has_no_row_brings_no_payload(here: Connection) -> None:
     jobs = sorted(schedule(due_at=due_at).id for _ in range(3))
     here.execute("DELETE FROM jobs_job WHERE id = %s", [jobs[0]])
     come_due(here)
-    taken = {each.held.job_id: each for each in _claimer(here).claim(here, 9, 9)}
+    with on_the_day_of(due_at):
+        taken = {each.held.job_id: each for each in _claimer(here).claim(here, 9, 9)}
     assert taken[jobs[0]].payload is None
     assert fetch(here, [taken[jobs[0]]]) == ([], [taken[jobs[0]]])
 

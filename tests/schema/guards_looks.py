@@ -8,13 +8,14 @@ from uuid import uuid4
 
 import psycopg
 
-from jobs import arrays
 from jobs.clock import DatabaseClock
-from jobs.leases import Looks
+from jobs.leases import Claimer, Looks
+from jobs.leases.counts import Count
 from jobs.leases.ring import NIL, Pair
 from jobs.models import QueueEntry, Tenant
+from jobs.registry import registry
 from jobs.sql import load
-from tests.factories import come_due, schedule, server_time
+from tests.factories import come_due, process, schedule, server_time
 from tests.schema.guards_claim import running, two_due
 
 Connection = psycopg.Connection[Any]
@@ -178,8 +179,11 @@ def what_lies_before_the_floor_is_not_swept(here: Connection) -> None:
 
 
 def _is_free(here: Connection, tenant_id: int, oldest: int = 0) -> bool:
-    values = {"tenants": arrays.int8s([tenant_id]), "oldest": arrays.int8s([oldest])}
-    return here.execute(load("free"), values).fetchall() == [(tenant_id,)]
+    mine = Claimer("test.noop", process(here), registry.names())
+    mine._counts.of[tenant_id] = Count(0)
+    mine._counts.of[tenant_id].oldest = oldest
+    ((_, wait),) = mine._ask(here, [tenant_id])
+    return wait is None
 
 
 def _one_runs(here: Connection, limit: int | None = 1) -> int:

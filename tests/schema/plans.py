@@ -15,7 +15,22 @@ from dispatch.ticker import Ticker
 from dispatch.watch import Watch
 from jobs import verbs
 from jobs.clock import DatabaseClock
-from jobs.leases import Autopsy, Claimer, Looks, end, fetch, park, rescue, rescue_process, settle, unpark
+from jobs.leases import (
+    Autopsy,
+    Claimer,
+    Looks,
+    Targets,
+    admit,
+    end,
+    fetch,
+    park,
+    park_held,
+    rescue,
+    rescue_process,
+    settle,
+    unpark,
+    unpark_held,
+)
 from jobs.models import CronDefinition, CronRun, CronTick, Queue, Tenant
 from jobs.registry import registry
 from jobs.results import Claim, Completed, Released, Result, Settlement, Snoozed
@@ -35,6 +50,8 @@ def everything(recorder: Recorder) -> None:
     _rescue(recorder)
     _park(recorder)
     _operate(recorder)
+    _keys(recorder)
+    _hold(recorder)
     _tick(recorder)
 
 
@@ -131,6 +148,31 @@ def _park(recorder: Recorder) -> None:
     )
     assert park(connection, "q0").total() >= NUMBER
     assert unpark(connection, ["nobody.knows"]) >= NUMBER
+
+
+def _keys(recorder: Recorder) -> None:
+    """A hundred keys of ten entries each, all due."""
+    connection: Any = recorder
+    recorder.connection.execute(
+        "UPDATE jobs_queueentry SET parked = 'key', concurrency_key = 'k' || hashtext(job_id::text) %% %s WHERE ctid = "
+        "ANY(ARRAY(SELECT ctid FROM jobs_queueentry WHERE lease_token IS NULL AND parked IS NULL LIMIT %s))",
+        [NUMBER, 10 * NUMBER],
+    )
+    now = DatabaseClock().read(recorder.connection)
+    rows = recorder.execute(load("keys_waiting"), {"now": now}).fetchall()
+    assert len(rows) >= NUMBER
+    assert admit(connection, rows[:NUMBER]) > NUMBER / 2
+    values = {"since": now - timedelta(minutes=2), "now": now}
+    recorder.execute(load("keys_due"), values).fetchall()
+
+
+def _hold(recorder: Recorder) -> None:
+    connection: Any = recorder
+    now = DatabaseClock().read(recorder.connection)
+    targets = Targets(types=["test.flaky"])
+    held, _ = park_held(connection, targets, now - timedelta(days=1), now)
+    assert held > NUMBER
+    assert unpark_held(connection, targets, Targets(), NUMBER)[0] == NUMBER
 
 
 def _operate(recorder: Recorder) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -23,9 +23,9 @@ Connection = psycopg.Connection[Any]
 DAY = timedelta(days=1)
 
 
-def drop(connection: Connection, days: int) -> None:
-    """All leaves of the day that is so many days ahead."""
-    day = day_of(clock.now()) + days * DAY
+def drop(connection: Connection, due_at: datetime) -> None:
+    """All leaves of this moment's day."""
+    day = day_of(due_at)
     for parent in PARENTS:
         connection.execute(f'DROP TABLE IF EXISTS "{leaf(parent, day)}"')
 
@@ -52,7 +52,7 @@ def test_without_leaves_of_today_what_waits_is_still_claimed(
 ) -> None:
     job = due_yesterday()
     Tenant.objects.update(max_running=limit)
-    drop(connection, 0)
+    drop(connection, clock.now())
     claimer = Claimer("test.noop", process(connection), registry.names())
     claims, missing = fetch(connection, claimer.claim(connection, 5, 5))
     assert [(each.held.job_id, each.payload) for each in claims] == [(job.id, "{}")]
@@ -62,7 +62,7 @@ def test_without_leaves_of_today_what_waits_is_still_claimed(
 def test_a_claim_of_a_job_whose_day_was_dropped_is_told_from_the_rest(connection: Connection) -> None:
     gone, there = due_yesterday(), schedule()
     claimer = Claimer("test.noop", process(connection), registry.names())
-    drop(connection, -1)
+    drop(connection, gone.due_at)
     taken = wait_until(lambda: claimer.claim(connection, 5, 5))
     claims, missing = fetch(connection, taken)
     assert [each.held.job_id for each in claims] == [there.id]
@@ -76,7 +76,7 @@ def test_a_result_of_a_dropped_day_that_was_taken_over_is_fenced(
     """Nobody needs it any more: it would be tried again for ever."""
     held = held_yesterday(connection)
     QueueEntry.objects.all().delete()
-    drop(connection, -1)
+    drop(connection, held.due_at)
     settled = settle(connection, [Settlement(held, result, None)])
     assert (settled.fates, settled.fenced) == ({}, {held.job_id})
 
@@ -84,7 +84,7 @@ def test_a_result_of_a_dropped_day_that_was_taken_over_is_fenced(
 def test_it_takes_nothing_from_its_batch(connection: Connection) -> None:
     held = held_yesterday(connection)
     QueueEntry.objects.all().delete()
-    drop(connection, -1)
+    drop(connection, held.due_at)
     good = claim(connection, schedule(), process(connection)).held
     settled = settle(connection, [Settlement(each, Completed(), None) for each in (held, good)])
     assert (set(settled.fates), settled.fenced) == ({good.job_id}, {held.job_id})
@@ -95,7 +95,7 @@ def test_a_result_of_a_dropped_day_that_is_still_ours_is_an_error_and_waits(
     connection: Connection, result: Result
 ) -> None:
     held = held_yesterday(connection)
-    drop(connection, -1)
+    drop(connection, held.due_at)
     batch = [Settlement(held, result, None)]
     with pytest.raises(psycopg.errors.UndefinedTable):
         settle(connection, batch)

@@ -64,6 +64,20 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
     "claims_of": ("jobs_queueentry_(queue|tenant)", 6, 0),
     "park": ("jobs_queueentry_(ready|next)", 6, 0),  # what is due and known to somebody is passed on the way
     "unpark": ("jobs_queueentry_parked", 2, 0),
+    "lock_keys": ("", 0, 0),
+    "admit": ("jobs_queueentry_key", 8, 0),
+    "keys_due": ("jobs_queueentry_keydue", 10, 0),
+    "keys_waiting": ("jobs_queueentry_keyline", 8, 0),
+    "park_held": (
+        "jobs_queueentry_(next|ready|keydue)",
+        20,
+        0,
+    ),  # what is due and not held is passed on the way
+    "unpark_held": (
+        "jobs_queueentry_held",
+        20,
+        0,
+    ),  # sorted in vain when the statistics say that there is none
     "cancel_timers": ("jobs_timer__.*", 4, 3),
     "cancel_entries": ("jobs_queueentry_pkey", 4, 0),
     "reschedule_timers": ("jobs_timer__.*", 4, 3),
@@ -78,8 +92,8 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
     "ticks": ("", 0, 0),
     "advance_definitions": ("", DEFINITIONS / 50, 0),
 }
-ONE_PASS = {"put_back", "cancel_entries", "reschedule_entries"}
-"""A hundred of five thousand entries by id or place: one pass over so small a queue may be cheaper."""
+ONE_PASS = {"put_back", "cancel_entries", "reschedule_entries", "park_held"}
+"""A hundred of five thousand entries by id or place, or all of one of two queues: one pass may be cheaper."""
 
 PAIRS = {"put_back", "retry"}
 """Compares a hundred with a hundred, or with a small queue; `put_back` only in a session that plans for values, and the

@@ -13,9 +13,11 @@ from string import Formatter
 import pytest
 
 import jobs
+from jobs import sql
 
 ROOT = Path(jobs.__file__).parents[1]
 SQL = ROOT / "jobs" / "sql"
+PARTS = {path.stem for path in (SQL / "parts").glob("*.sql")}
 FILES = sorted(SQL.glob("*.sql"))
 SCHEMA = sorted((SQL / "schema").glob("*.sql"))
 LOADERS = {"load", "for_day", "_execute", "_settle_found", "_see"}
@@ -73,6 +75,15 @@ def test_nothing_is_loaded_that_is_not_there() -> None:
     assert {name for name in callers() if not name.startswith("jobs_")} <= names
 
 
+def test_every_part_stands_in_a_statement() -> None:
+    plain = {part for part in sql.PLAIN.values() if part}
+    assert {*sql.PARTS, *plain} == PARTS
+    for part in sql.PARTS:
+        assert any(f"{{{part}}}" in path.read_text("utf-8") for path in FILES), part
+        for text in (sql.load("claim"), sql.load("claim", plain=True)):
+            assert f"{{{part}}}" not in text
+
+
 @pytest.mark.parametrize("path", SCHEMA, ids=lambda path: path.stem)
 def test_every_file_of_the_schema_is_run_by_one_migration(path: Path) -> None:
     migrations = (ROOT / "jobs" / "migrations").glob("0*.py")
@@ -94,6 +105,7 @@ def test_only_values_and_leaves_are_put_in(path: Path) -> None:
         "timer",
         "outcome",
         "attempt",
+        *PARTS,
     }
     assert set(re.findall(r"%(.)", text)) <= {"("}
 

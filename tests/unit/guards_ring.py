@@ -96,7 +96,8 @@ MUTANTS: Mutants = {
     ring.test_what_is_chosen_is_touched: [(Ring.choose, "self.touched.update(pairs)", "pass")],
     ring.test_limits_are_told_and_taken_back: [
         (Ring.learn, "self.limited.discard", "self.limited.add"),
-        (Ring.see, "self.learn(tenant_id, weight, limited)", "self.learn(tenant_id, weight, False)"),
+        (Ring.see, "limited or tenant_id in self.limited", "tenant_id in self.limited"),
+        (Ring.see, "limited or tenant_id in self.limited", "limited"),
     ],
     # turns
     turns.test_nobody_has_nothing_and_nothing_is_no_batch: [

@@ -335,11 +335,11 @@ def test_threads_share_a_schedule() -> None:
 def test_a_walk_leaves_the_shared_expanders_as_they_were() -> None:
     """croniter objects keep their position: another thread's call would answer from it."""
     walls = Walls(parse("*/7 1-5 1,L * 1#1,5"))
-    before = [copy.deepcopy(vars(stream)) for stream in walls._streams]
+    before = [copy.deepcopy(vars(stream)) for stream in walls._days._streams]
     assert len(before) == 4
     walls.after(datetime(2026, 5, 5, 12))  # noqa: DTZ001
     walls.up_to(datetime(2025, 5, 5, 12))  # noqa: DTZ001
-    assert [vars(stream) for stream in walls._streams] == before
+    assert [vars(stream) for stream in walls._days._streams] == before
 
 
 # Warnings

@@ -164,5 +164,7 @@ def test_limits_are_told_and_taken_back() -> None:
     ring = Ring()
     ring.see(PAIR, 1, True, at(5))
     assert ring.limited == {1}
+    ring.see(PAIR, 1, False, at(6))
+    assert ring.limited == {1}, "a look does not know of all limits"
     ring.learn(1, 1, False)
     assert ring.limited == set()

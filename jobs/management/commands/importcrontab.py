@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from jobs import importing
+from jobs import clock, importing
 from jobs.conf import conf
-from jobs.cron import zone
+from jobs.cron import Recurrence, zone
 from jobs.crontab import read
 from jobs.errors import CronError
 from jobs.handlers.shell import ANY
+
+FIRES = 5
 
 
 class Command(BaseCommand):
@@ -52,7 +56,11 @@ class Command(BaseCommand):
             self.stdout.write(
                 f"new    {definition.expression:<20} {definition.timezone:<16} {definition.name}"
             )
-            for warning in definition.rule().warnings:
+            rule = definition.rule()
+            self.stdout.write(
+                f"       next {', '.join(_next(rule, definition.timezone, clock.now(database)))}"
+            )
+            for warning in rule.warnings:
                 self.stdout.write(f"       {warning}")
         for definition in found.known:
             self.stdout.write(f"known  {definition.name}")
@@ -74,6 +82,16 @@ class Command(BaseCommand):
         if commands and ANY not in allowed:
             listed = "".join(f"    {command!r},\n" for command in sorted(commands))
             self.stdout.write(f"Not allowed yet; in settings, SCHEDULER['shell_commands'] needs:\n{listed}")
+
+
+def _next(rule: Recurrence, timezone: str, after: datetime) -> Iterator[str]:
+    """The next fires on the wall clock of their zone, with its offset."""
+    for _ in range(FIRES):
+        moment = rule.next(after)
+        if moment is None:
+            return
+        yield f"{moment.astimezone(zone(timezone)):%a %Y-%m-%d %H:%M%z}"
+        after = moment
 
 
 def _text(file: str) -> str:

@@ -8,11 +8,15 @@ from scheduler_project.benchmark.report import Report
 from scheduler_project.benchmark.stage import Stage
 from scheduler_project.benchmark.workloads import (
     burst,
+    cron,
     dispatchers,
+    fairness,
+    limits,
     parked,
     pinned,
     precision,
     schedule,
+    slow,
     soak,
     steady,
     wal,
@@ -27,5 +31,9 @@ WORKLOADS: dict[str, Callable[[Stage], Report]] = {
     "wal": wal.run,
     "dispatchers": dispatchers.run,
     "pinned": pinned.run,
+    "fairness": fairness.run,
+    "limits": limits.run,
+    "slow": slow.run,
     "soak": soak.run,
+    "cron": cron.run,
 }

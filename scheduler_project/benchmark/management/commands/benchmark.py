@@ -22,10 +22,13 @@ from jobs.management.arguments import positive
 from scheduler_project.benchmark.report import Report, summary
 from scheduler_project.children import STOPPING
 
-NAMES = ("schedule", "burst", "steady", "precision", "parked", "wal", "dispatchers", "pinned")
-LONG = ("soak",)
-"""Not among `all`."""
-ALL = "all"
+ALONE = ("schedule", "burst", "steady", "precision", "parked", "wal", "dispatchers", "pinned")
+FAIR = ("fairness", "limits", "slow")
+GROUPS = {"all": ALONE, "fair": FAIR}
+"""Each about a quarter of an hour, or less."""
+LONG = ("cron", "soak")
+"""In none of the groups."""
+NAMES = ALONE + FAIR + LONG
 STOPPED = 130
 
 
@@ -33,7 +36,7 @@ class Command(BaseCommand):
     help = __doc__ or ""
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("workload", choices=[*NAMES, *LONG, ALL])
+        parser.add_argument("workload", choices=[*NAMES, *GROUPS])
         parser.add_argument("--jobs", type=positive, help="how many, instead of the workload's own number")
         parser.add_argument(
             "--json", dest="file", type=Path, metavar="FILE", help="write what was found there as well"
@@ -45,7 +48,7 @@ class Command(BaseCommand):
         reports: list[Report] = []
         failures: list[str] = []
         with _interruptible():
-            for name in NAMES if workload == ALL else [workload]:
+            for name in GROUPS.get(workload, [workload]):
                 self._name = name
                 try:
                     reports.append(self._run(name, **options))
@@ -57,8 +60,8 @@ class Command(BaseCommand):
                     sys.exit(STOPPED)
                 self.stdout.write("\n".join(reports[-1].lines()))
                 if file:
-                    _write(file, reports, as_list=workload == ALL)
-        if workload == ALL:
+                    _write(file, reports, as_list=workload in GROUPS)
+        if workload in GROUPS:
             self.stdout.write("\n".join(summary(reports)))
         failures += [
             f"{report.workload}: jobs were lost or early" for report in reports if not report.is_sound
