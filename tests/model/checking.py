@@ -49,7 +49,11 @@ PROPER = (
     Search("deaths, lapses, lost replies, crashes of the server", ("RETRIES=0",)),
     Search("deaths, lapses, lost replies, an operator's retry", ("SERVER_CRASHES=0", "RETURNS=0")),
     Search("two jobs", ("JOBS=2", "SERVER_CRASHES=0", "RETURNS=0", "RETRIES=0", "LOST_REPLIES=0")),
-    Search("every job ends, under fairness", ("RETRIES=0", "CANCELS=0"), liveness=True),
+    Search(
+        "every job ends, under fairness",
+        ("RETRIES=0", "CANCELS=0", "SERVER_CRASHES=0", "RETURNS=0"),
+        liveness=True,
+    ),
 )
 BROKEN = (
     Search("settle without the token", ("NO_FENCE",), broken=True),

@@ -6,7 +6,7 @@ import pytest
 
 from tests.model.checking import BROKEN, PROPER, Search, check
 
-pytestmark = pytest.mark.model
+pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize("search", PROPER, ids=lambda search: search.name)
