@@ -43,6 +43,12 @@ class Janitor:
             "(SELECT id FROM jobs_cronrevision WHERE until <= %s AND settled LIMIT %s FOR UPDATE SKIP LOCKED)",
             now - conf().retention,
         )
+        deleted += self._delete(
+            connection,
+            "DELETE FROM jobs_operatoraction WHERE id IN "
+            "(SELECT id FROM jobs_operatoraction WHERE at <= %s LIMIT %s FOR UPDATE SKIP LOCKED)",
+            now - conf().audit_retention,
+        )
         # A process that vanished without a word is marked ended once nothing refers to it any more.
         connection.execute(
             "UPDATE jobs_process p SET ended_at = lease_expires_at WHERE ended_at IS NULL AND lease_expires_at < %s "

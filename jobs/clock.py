@@ -76,3 +76,11 @@ def now(using: str = "default") -> datetime:
             cursor.execute("SELECT clock_timestamp()")
             clock.observe(cursor.fetchone()[0])
     return clock.now()
+
+
+def asked(using: str = "default") -> datetime:
+    """The database's time, asked now: for what is compared with times that the database has written a moment ago."""
+    with connections[using].cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        timestamp: datetime = cursor.fetchone()[0]
+        return timestamp

@@ -56,6 +56,10 @@ class Conf:
     http_private_hosts: tuple[str, ...] = field(default=())
     """Host names or networks (CIDR) that http.request may reach although they are private."""
 
+    # operators
+    audit_retention: timedelta = timedelta(days=400)
+    """How long the audit is kept; the database refuses to delete what is younger than a year."""
+
     # tenants
     tenant_max_running: int | None = None
     """max_running of a tenant created on first use; None: unlimited, 0: none may run."""
@@ -109,6 +113,10 @@ class Conf:
         if self.cron_ahead > timedelta(days=1):
             raise NotConfigured(
                 f"SCHEDULER['cron_ahead'] is {self.cron_ahead}; at most a day is written ahead"
+            )
+        if self.audit_retention < timedelta(days=366):
+            raise NotConfigured(
+                f"SCHEDULER['audit_retention'] is {self.audit_retention}; the audit is kept 366 days at least"
             )
         if self.retention < timedelta(days=3):
             raise NotConfigured(f"SCHEDULER['retention'] is {self.retention}; at least 3 days are kept")

@@ -20,6 +20,8 @@ _APPLICATION = (
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",
     "GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
     "REVOKE INSERT, UPDATE, DELETE ON {schema}.django_migrations FROM {role}",
+    # Append-only; a trigger says so too. The owner's dispatcher prunes it.
+    "REVOKE UPDATE, DELETE ON {schema}.jobs_operatoraction FROM {role}",
     # What the owner makes later: days above all, which statements address by name.
     "ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {role}",
     "ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT USAGE, SELECT ON SEQUENCES TO {role}",

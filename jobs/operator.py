@@ -1,6 +1,7 @@
 """What a person does to jobs, always audited: one `OperatorAction` for each command, also for a refused one.
 
-Admin, console and commands go through here, so that the permission is asked where the deed is done.
+Admin, console and commands go through here, so that the permission is asked where the deed is done. Jobs of tenants that
+the person does not see do not exist for these verbs.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db import connections, transaction
 
-from jobs import holds, limiting, verbs
-from jobs.models import Hold, OperatorAction
+from jobs import holds, limiting, moving, scope, verbs
+from jobs.models import ActionResult, Hold, OperatorAction
 from jobs.report import Report
 from jobs.text import scrub, storable
 
@@ -32,6 +33,7 @@ class Shell:
     """Who runs a command on a host: may do all, and is recorded by the name of the account."""
 
     is_authenticated = True
+    origin = ("command", None)
 
     def get_username(self) -> str:
         try:
@@ -59,44 +61,55 @@ class Command:
     permission: str
     done: str
     run: Callable[..., Report]
+    """Called with the ids, the command's arguments, `using` and `action_id`."""
+    arguments: tuple[str, ...] = ()
 
 
 COMMANDS = {
     "retry": Command("jobs.retry_job", "retried", verbs.retry),
     "cancel": Command("jobs.cancel_job", "cancelled", verbs.cancel),
+    "reschedule": Command("jobs.reschedule_job", "rescheduled", verbs.reschedule, ("run_at",)),
+    "prioritize": Command("jobs.prioritize_job", "prioritized", moving.prioritize, ("priority",)),
+    "move": Command("jobs.move_job", "moved", moving.move, ("queue",)),
 }
 REVEAL = "jobs.reveal_payload"
 
 
+def through(user: User, via: str, address: str | None = None) -> User:
+    """The same user, whose commands are recorded as given `via` (console, command) and from this address."""
+    user.origin = (via[:40], address)  # type: ignore[union-attr]
+    return user
+
+
 def act(
-    user: User, verb: str, ids: Sequence[UUID], reason: str = "", using: str = "default"
+    user: User, verb: str, ids: Sequence[UUID], reason: str = "", using: str = "default", **arguments: Any
 ) -> tuple[OperatorAction, Report]:
     """Do `verb` to these jobs, up to LIMIT of them, and record it in the same transaction. Denied, and whatever the
     verb raises, are recorded as well; inside a caller's transaction that record shares its fate."""
     if not 0 < len(set(ids)) <= LIMIT:
         raise ValueError(f"a command names 1 to {LIMIT} jobs, not {len(set(ids))}")
     command, target = COMMANDS[verb], _jobs(ids)
+    if set(arguments) != set(command.arguments):
+        raise TypeError(
+            f"{verb} takes {', '.join(command.arguments) or 'no arguments'}, not {', '.join(arguments)}"
+        )
+    after = {name: str(value) for name, value in arguments.items()}
     require(user, command.permission, verb, target, reason, using)
     try:
         with transaction.atomic(using):
-            action_id = _next_id(using)
-            report = command.run(ids, using=using, action_id=action_id)
-            if report.requested:
-                target["asked_to_stop"] = report.requested
+            action_id = next_id(using)
+            seen = scope.within(user, ids, using)
+            report = Report()
+            if seen:
+                report = command.run(sorted(seen), *arguments.values(), using=using, action_id=action_id)
+            report.skipped += Counter({"not found": len(set(ids) - seen)})
             action = record(
-                user,
-                verb,
-                target,
-                reason,
-                using,
-                pk=action_id,
-                changed=report.changed,
-                skipped=report.skipped,
-            )
+                user, verb, target, reason, using, pk=action_id, changed=report.changed, requested=report.requested,
+                skipped=report.skipped, after=after,
+            )  # fmt: skip
     except Exception as error:
-        record(
-            user, verb, target, reason, using, skipped=Counter({f"error: {type(error).__name__}": len(ids)})
-        )
+        skipped = Counter({f"error: {type(error).__name__}": len(ids)})
+        record(user, verb, target, reason, using, skipped=skipped, after=after, result=ActionResult.FAILED)
         raise
     return action, report
 
@@ -175,7 +188,8 @@ def require(
 ) -> None:
     """Denied, after recording the attempt, unless `user` has the permission."""
     if not user.has_perm(permission):  # type: ignore[union-attr]
-        record(user, verb, target, reason, using, skipped=Counter(denied=len(target.get("jobs", [target]))))
+        skipped = Counter(denied=len(target.get("jobs", [target])))
+        record(user, verb, target, reason, using, skipped=skipped, result=ActionResult.DENIED)
         raise Denied(permission)
 
 
@@ -187,23 +201,44 @@ def record(
     using: str = "default",
     *,
     pk: int | None = None,
+    matched: int | None = None,
     changed: int = 0,
+    requested: int = 0,
     skipped: Counter[str] | None = None,
+    before: dict[str, Any] | None = None,
+    after: dict[str, Any] | None = None,
+    result: ActionResult = ActionResult.DONE,
+    tenant_id: int | None = None,
+    operation_id: int | None = None,
 ) -> OperatorAction:
     """Write the audit row of one command. It is inserted once and never touched again."""
+    via, address = getattr(user, "origin", ("code", None))
     action = OperatorAction(
         pk=pk,
         verb=verb,
         actor_id=user.pk if isinstance(user, AbstractBaseUser) and user._state.db in (None, using) else None,
         actor_name=user.get_username()[:150],
+        via=via,
+        address=address,
         target=target,
-        reason=storable(scrub(reason.strip()), REASON_BYTES),
-        matched=len(target.get("jobs", [target])),
+        before=before or {},
+        after=after or {},
+        tenant_id=tenant_id,
+        operation_id=operation_id,
+        reason=clean_reason(reason),
+        result=result,
+        matched=len(target.get("jobs", [target])) if matched is None else matched,
         changed=changed,
+        requested=requested,
         skipped=dict(skipped or {}),
     )
     action.save(using=using, force_insert=True)
     return action
+
+
+def clean_reason(reason: str) -> str:
+    """As it is kept: without passwords, in what can be stored."""
+    return storable(scrub(reason.strip()), REASON_BYTES)
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
@@ -213,12 +248,12 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _jobs(ids: Sequence[UUID]) -> dict[str, Any]:
-    return {"jobs": [str(job_id) for job_id in sorted(set(ids))]}
-
-
-def _next_id(using: str) -> int:
-    """The id of the action before its row: the verb writes it beside what it changes."""
+def next_id(using: str) -> int:
+    """The id of an action before its row: the verb writes it beside what it changes."""
     with connections[using].cursor() as cursor:
         cursor.execute("SELECT nextval(pg_get_serial_sequence('jobs_operatoraction', 'id'))")
         return int(cursor.fetchone()[0])
+
+
+def _jobs(ids: Sequence[UUID]) -> dict[str, Any]:
+    return {"jobs": [str(job_id) for job_id in sorted(set(ids))]}

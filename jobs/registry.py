@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -56,6 +56,8 @@ class JobType:
     exclusive: bool
     concurrency: int = 1
     crons: list[CronDeclaration] = field(default_factory=list)
+    shown: tuple[str, ...] = ()
+    """Paths in payload and result whose values everybody sees who may see the job."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.handler(*args, **kwargs)
@@ -160,12 +162,15 @@ def job_type(
     atomic: bool = False,
     exclusive: bool = False,
     concurrency: int = 1,
+    shown: Iterable[str] = (),
 ) -> Callable[[Handler], JobType]:
     """Register the function below as the handler of `name`; it receives a Context and its payload.
 
     `queue`: its work queue (default: one of its own). `atomic`: run body and completion in one transaction, so that
     its writes to this database happen exactly once. `exclusive`: its process is killed at the end of a lease that
-    could not be renewed. `concurrency`: how many run at once with one concurrency key. NotConfigured for wrong options or a name that is taken.
+    could not be renewed. `concurrency`: how many run at once with one concurrency key. `shown`: paths in payload and
+    result (`order.id`, `items.*.sku`) whose values the console shows to everybody who may see the job; of all others it
+    shows kinds only. NotConfigured for wrong options or a name that is taken.
     """
 
     def register(handler: Handler) -> JobType:
@@ -180,6 +185,7 @@ def job_type(
             exclusive,
             concurrency,
             list(getattr(handler, "_cron_declarations", [])),
+            (shown,) if isinstance(shown, str) else tuple(shown),
         )
         _check(made)
         registry.add(made)
@@ -207,6 +213,10 @@ def _check(made: JobType) -> None:
         )
     if made.atomic and (made.is_async or timeout is None):
         raise NotConfigured(f"@job_type({made.name!r}): an atomic handler is not async and has a timeout")
+    if any(not part for path in made.shown for part in path.split(".")):
+        raise NotConfigured(
+            f"@job_type({made.name!r}): a path of shown has a name between all dots, as in items.*.sku"
+        )
     if not inspect.signature(made.handler).parameters:
         raise NotConfigured(f"@job_type({made.name!r}): the handler takes no context; add a first parameter")
 

@@ -49,7 +49,9 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 def _forget() -> None:
     """What a process remembers of the database does not outlive a flush."""
     from jobs import partitions, tenants
+    from jobs.console import remember
 
+    remember.forget()
     tenants.forget()
     partitions.known.clear()
 

@@ -19,7 +19,7 @@ os.environ.setdefault("SECURE_SSL_REDIRECT", "0")
 os.environ.setdefault("SCHEDULER_APPS", "tests.handlers")
 
 from scheduler_project.settings import *  # noqa: F403
-from scheduler_project.settings import DATABASES, STORAGES
+from scheduler_project.settings import DATABASES, MIDDLEWARE, STORAGES
 
 DATABASES["default"]["TEST"] = {"NAME": os.environ.get(server.DATABASE_NAME, "test_punctual")}
 # A flush that waits for a forgotten transaction fails instead of hanging.
@@ -28,3 +28,5 @@ DATABASES["default"]["OPTIONS"].setdefault("options", "-c lock_timeout=60s")
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 WHITENOISE_AUTOREFRESH = True
+
+MIDDLEWARE = ["tests.policy.ContentSecurityPolicy", *MIDDLEWARE]

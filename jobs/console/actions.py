@@ -1,4 +1,4 @@
-"""The audit: what operators did. Only read here; written by `jobs.operator`."""
+"""The audit: what operators did and tried. Only read here; written by `jobs.operator`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import json
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 
+from jobs import scope
 from jobs.console import show
 from jobs.console.base import ReadOnly
-from jobs.models import OperatorAction
+from jobs.models import ActionResult, OperatorAction
 
 VERBS = (
-    "retry", "cancel", "reveal", "add", "change", "delete", "pause", "resume", "run", "backfill", "rezone",
+    "retry", "cancel", "reschedule", "prioritize", "move", "reveal", "retry all", "cancel all", "reschedule all",
+    "prioritize all", "move all", "undo all", "pause operation", "resume operation", "stop operation", "undo operation",
+    "add", "change", "delete", "pause", "resume", "run", "backfill", "rezone",
 )  # fmt: skip
 
 
@@ -32,24 +36,94 @@ class VerbFilter(admin.SimpleListFilter):
         return queryset.filter(verb=self.value()) if self.value() else queryset
 
 
+class ResultFilter(admin.SimpleListFilter):
+    title = "result"
+    parameter_name = "result"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(result.value, result.value) for result in ActionResult]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(result=self.value()) if self.value() else queryset
+
+
+class Audit(ChangeList):
+    """The newest first, by their numbers; never counted, and paged by the last one seen."""
+
+    older: str | None = None
+    is_later = False
+
+    def get_filters_params(self, params: Any = None) -> Any:
+        found = super().get_filters_params(params)
+        found.pop("before", None)
+        return found
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> Any:
+        found = super().get_queryset(request, exclude_parameters)
+        text = request.GET.get("before", "")
+        if text.isascii() and text.isdigit() and len(text) < 19:
+            self.is_later = True
+            found = found.filter(pk__lt=int(text))
+        return found.order_by("-pk")
+
+    def get_results(self, request: HttpRequest) -> None:
+        rows = list(self.queryset[: self.list_per_page + 1])
+        more, rows = len(rows) > self.list_per_page, rows[: self.list_per_page]
+        if more:
+            self.older = self.get_query_string({"before": rows[-1].pk})
+        self.result_list, self.result_count = rows, len(rows)
+        self.full_result_count = self.paginator = None
+        self.can_show_all = self.multi_page = False
+        self.show_full_result_count, self.show_admin_actions = False, False
+
+
 class OperatorActionAdmin(ReadOnly):
-    list_display = ("when", "verb", "who", "matched", "changed", "left_alone", "why")
+    mixes_tenants = False
+    list_display = ("when", "verb", "told", "who", "whence", "matched", "changed", "left_alone", "why")
     list_display_links = ("when", "verb")
-    list_filter = (VerbFilter,)
+    list_filter = (VerbFilter, ResultFilter)
     search_fields = ("actor_name",)
-    search_help_text = "Part of a name"
-    fields = ("when", "verb", "who", "why", "matched", "changed", "left_alone", "what")
+    search_help_text = "The name of who did it"
+    fields = (
+        "when", "verb", "told", "who", "whence", "why", "matched", "changed", "requested", "left_alone", "what",
+        "change",
+    )  # fmt: skip
+    actions = None
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[OperatorAction]:
+        """Who sees some tenants alone sees what was done to these alone."""
+        found: QuerySet[OperatorAction] = super().get_queryset(request)
+        seen = scope.scope_of(request.user)
+        return found if seen is None else found.filter(tenant_id__in=seen)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return Audit
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """The whole name, so that the index serves it."""
+        term = search_term.strip().replace("\0", "")
+        return (queryset.filter(actor_name=term) if term else queryset), False
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
-        return lookup == VerbFilter.parameter_name
+        return lookup in (VerbFilter.parameter_name, ResultFilter.parameter_name)
 
     @admin.display(description="when")
     def when(self, action: OperatorAction) -> str:
         return show.moment(action.at)
 
+    @admin.display(description="result")
+    def told(self, action: OperatorAction) -> str:
+        return show.badge(action.result)
+
     @admin.display(description="who")
     def who(self, action: OperatorAction) -> str:
         return show.visible(action.actor_name)
+
+    @admin.display(description="through")
+    def whence(self, action: OperatorAction) -> str:
+        return show.visible(f"{action.via} {action.address or ''}".strip()) or show.NOTHING
 
     @admin.display(description="reason")
     def why(self, action: OperatorAction) -> str:
@@ -66,15 +140,31 @@ class OperatorActionAdmin(ReadOnly):
 
     @admin.display(description="target")
     def what(self, action: OperatorAction) -> str:
-        """The jobs as links; whatever else there is as JSON."""
-        rest = {name: value for name, value in action.target.items() if name != "jobs"}
-        links = format_html_join(
-            "", "<li>{}</li>", ((_link(job_id),) for job_id in action.target.get("jobs", []))
-        )
-        text = show.clean(json.dumps(rest, indent=2, ensure_ascii=False))
-        more = format_html('<pre class="json">{}</pre>', text) if rest else ""
-        return format_html('<ul class="plain">{}</ul>{}', links, more)
+        """The jobs and the operation as links; whatever else there is as JSON."""
+        rest = {name: value for name, value in action.target.items() if name not in ("jobs", "operation")}
+        links = [
+            (show.link("job", show.visible(job), show.visible(job)),) for job in action.target.get("jobs", [])
+        ]
+        if operation := action.operation_id:
+            links.append((show.link("operation", operation, f"operation {operation}"),))
+        more = format_html('<pre class="json">{}</pre>', _json(rest)) if rest else ""
+        return format_html('<ul class="plain">{}</ul>{}', format_html_join("", "<li>{}</li>", links), more)
+
+    @admin.display(description="before and after")
+    def change(self, action: OperatorAction) -> str:
+        names = sorted({*action.before, *action.after})
+        if not names:
+            return show.NOTHING
+        rows = [
+            (
+                show.clean(name),
+                show.clean(action.before.get(name, show.NOTHING)),
+                show.clean(action.after.get(name, show.NOTHING)),
+            )
+            for name in names
+        ]
+        return format_html('<ul class="plain">{}</ul>', format_html_join("", "<li>{}: {} → {}</li>", rows))
 
 
-def _link(job_id: Any) -> str:
-    return show.link("job", show.visible(job_id), show.visible(job_id))
+def _json(value: Any) -> str:
+    return show.clean(json.dumps(value, indent=2, ensure_ascii=False))

@@ -10,6 +10,8 @@ from django.http import HttpRequest
 
 from jobs import operator
 from jobs.console.base import Page
+from jobs.console.origin import person
+from jobs.models import Tenant
 
 UNSHOWN = {"payload": "(changed, not shown)"}
 """Fields whose values the audit does not repeat."""
@@ -34,13 +36,17 @@ class Audited(Page):
         self._record(request, "delete", obj, model_to_dict(obj), {})
 
     def _record(self, request: HttpRequest, verb: str, obj: Any, before: Any, after: Any) -> None:
-        target = {
-            self.opts.model_name or "": str(obj),
-            "id": obj.pk,
-            "before": _plain(before),
-            "after": _plain(after),
-        }
-        operator.record(request.user, verb, target, using=router.db_for_write(self.model), changed=1)
+        target = {self.opts.model_name or "": str(obj), "id": obj.pk}
+        operator.record(
+            person(request),
+            verb,
+            target,
+            using=router.db_for_write(self.model),
+            changed=1,
+            before=_plain(before),
+            after=_plain(after),
+            tenant_id=obj.pk if isinstance(obj, Tenant) else getattr(obj, "tenant_id", None),
+        )
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

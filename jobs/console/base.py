@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern
 from django.utils.text import capfirst
+
+from jobs.console.page import in_zone
+from jobs.models import Tenant
+from jobs.scope import scope_of
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -22,12 +27,46 @@ class Page(ModelAdmin):
     sortable_by: ClassVar[Any] = ()
     list_per_page = 50
     list_max_show_all = 0
+    mixes_tenants = True
+    """Its rows are not a tenant's: only who sees every tenant sees them. A page that keeps tenants apart says False."""
+
+    def get_urls(self) -> list[URLPattern]:
+        """All of them show times in the operator's zone."""
+        patterns: list[URLPattern] = super().get_urls()
+        for pattern in patterns:
+            pattern.callback = in_zone(pattern.callback)
+        return patterns
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         title = capfirst(str(self.opts.verbose_name_plural))
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self._is_open(request) and super().has_module_permission(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._is_open(request) and super().has_view_permission(request, obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self._is_open(request) and super().has_add_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._is_open(request) and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._is_open(request) and super().has_delete_permission(request, obj)
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """No tenant can be chosen that is not seen."""
+        seen = scope_of(request.user)
+        if db_field.related_model is Tenant and seen is not None:
+            kwargs["queryset"] = Tenant.objects.filter(pk__in=seen)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def _is_open(self, request: HttpRequest) -> bool:
+        return not self.mixes_tenants or scope_of(request.user) is None
 
     class Media:
         css = {"all": ["jobs/console.css"]}

@@ -18,7 +18,10 @@ from django.views.defaults import permission_denied
 
 from jobs import operator
 from jobs.console import detail, named
+from jobs.console.arguments import Arguments
+from jobs.console.origin import person
 from jobs.errors import SchedulerError
+from jobs.scope import scope_of
 from jobs.text import storable
 
 if TYPE_CHECKING:
@@ -27,11 +30,14 @@ if TYPE_CHECKING:
 EFFECTS = {
     "retry": "Failed and cancelled jobs go back to their queues and run again. All others are left alone.",
     "cancel": "Waiting jobs end as cancelled at once. Running ones are asked to stop. Ended ones are left alone.",
+    "reschedule": "Waiting jobs run at this time instead. Running and ended ones are left alone.",
+    "prioritize": "Waiting jobs get this priority, within their tenant and queue. All others are left alone.",
+    "move": "Waiting jobs are put into this queue. Running and ended ones are left alone.",
     "reveal": "The values of payload and result are shown once; those of secrets stay hidden.",
 }
 
 
-class CommandForm(forms.Form):
+class CommandForm(Arguments):
     reason = forms.CharField(
         label="Reason",
         max_length=operator.REASON_BYTES,
@@ -40,7 +46,7 @@ class CommandForm(forms.Form):
     )
 
     def __init__(self, verb: str, data: Any = None) -> None:
-        super().__init__(data)
+        super().__init__(verb, data)
         self.fields["reason"].required = verb == "reveal"
 
 
@@ -53,6 +59,7 @@ def view(admin: JobAdmin, request: HttpRequest, verb: str) -> HttpResponse:
     texts = request.POST.getlist(ACTION_CHECKBOX_NAME)
     if refused := refusal(request, verb, texts):
         return refused
+    person(request)
     ids, problem = _read(texts)
     if problem:
         admin.message_user(request, problem, messages.ERROR)
@@ -61,9 +68,10 @@ def view(admin: JobAdmin, request: HttpRequest, verb: str) -> HttpResponse:
     if not form.is_valid():
         return _ask(admin, request, verb, ids, form)
     if verb == "reveal":
-        operator.reveal(request.user, ids[0], form.cleaned_data["reason"])
+        if detail.find(ids[0], scope_of(request.user)) is not None:
+            operator.reveal(request.user, ids[0], form.cleaned_data["reason"])
         return admin.detail(request, str(ids[0]), reveal=True)
-    _do(admin, request, verb, ids, form.cleaned_data["reason"])
+    _do(admin, request, verb, ids, form)
     return HttpResponseRedirect(_back(request))
 
 
@@ -82,16 +90,16 @@ def refusal(request: HttpRequest, verb: str, texts: Sequence[str]) -> HttpRespon
     needed = operator.REVEAL if verb == "reveal" else operator.COMMANDS[verb].permission
     try:
         operator.require(
-            request.user, needed, verb, {"jobs": [storable(text, 40) for text in texts[: operator.LIMIT]]}
+            person(request), needed, verb, {"jobs": [storable(text, 40) for text in texts[: operator.LIMIT]]}
         )
     except operator.Denied as error:
         return permission_denied(request, error)
     return None
 
 
-def _do(admin: JobAdmin, request: HttpRequest, verb: str, ids: list[UUID], reason: str) -> None:
+def _do(admin: JobAdmin, request: HttpRequest, verb: str, ids: list[UUID], form: CommandForm) -> None:
     try:
-        _, report = operator.act(request.user, verb, ids, reason)
+        _, report = operator.act(request.user, verb, ids, form.cleaned_data["reason"], **form.arguments())
     except SchedulerError as error:
         admin.message_user(request, f"Nothing was changed: {error}", messages.ERROR)
         return
@@ -102,7 +110,7 @@ def _do(admin: JobAdmin, request: HttpRequest, verb: str, ids: list[UUID], reaso
 def _ask(
     admin: JobAdmin, request: HttpRequest, verb: str, ids: list[UUID], form: CommandForm
 ) -> TemplateResponse:
-    jobs = detail.find_many(ids)
+    jobs = detail.find_many(ids, scope_of(request.user))
     count = "this job" if len(ids) == 1 else f"{len(ids)} jobs"
     context = {
         **admin.admin_site.each_context(request),

@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from datetime import timedelta
+from typing import Any
 
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.dateparse import parse_duration
 from django.utils.html import format_html, format_html_join
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 
-from jobs.console import cron_commands, redact, show
+from jobs.console import cron_commands, cron_preview, redact, sections, show, ticks
 from jobs.console.audited import Audited
-from jobs.console.cron_form import CronForm
-from jobs.cron import Recurrence, recurrence, zone
+from jobs.console.cron_form import CronForm, TenantChoice
+from jobs.console.cron_preview import fires
+from jobs.console.page import LIVE, console_page, fragment, in_zone
 from jobs.declared import overridden
 from jobs.errors import CronError
 from jobs.models import CronDefinition, CronTick
+from jobs.scope import scope_of
 
-FIRES = 5
 TICKS = 20
 MOMENT = timedelta(microseconds=1)
 LEDGER = timedelta(days=2)
 """So far back, and ahead, the page looks into the ledger."""
 _JOB = ("job_type", "payload", "queue", "priority", "max_attempts")
-_RULE = (
-    "expression",
-    "timezone",
-    "dst",
-    "every",
-    "anchor_at",
-    "run_at",
-    "start_at",
-    "end_at",
-    "max_runs",
-    "jitter",
-    "spread",
-)
+_RULE = ("expression", "timezone", "dst", "every")
+_BOUNDS = ("anchor_at", "run_at", "start_at", "end_at", "max_runs", "jitter", "spread")
 _STATE = (
     "in_words",
     "next_fires",
@@ -58,12 +48,8 @@ _STATE = (
 _LATE = ("misfire", "misfire_grace", "catchup_window", "catchup_limit", "overlap")
 
 
-class Fire(NamedTuple):
-    local: str
-    utc: str
-
-
 class CronDefinitionAdmin(Audited):
+    mixes_tenants = False
     form = CronForm
     list_display = ("name", "when", "timezone", "job_type", "tenant", "status", "next_at", "last_at")
     list_select_related = ("tenant",)
@@ -75,16 +61,22 @@ class CronDefinitionAdmin(Audited):
     fieldsets = (
         (None, {"fields": ("name", "tenant", "enabled", "note")}),
         ("Rule", {"fields": _RULE}),
-        ("Job", {"fields": _JOB}),
-        ("When a slot is late", {"fields": _LATE, "classes": ("collapse",)}),
         ("State", {"fields": _STATE}),
+        ("Job", {"fields": _JOB}),
+        ("Beginning, end and delay", {"fields": _BOUNDS, "classes": ("collapse",)}),
+        ("When a slot is late", {"fields": _LATE, "classes": ("collapse",)}),
     )
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        found = super().get_queryset(request)
+        seen = scope_of(request.user)
+        return found if seen is None else found.filter(tenant_id__in=seen)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Who may not edit sees the shape of the payload, like everywhere; a new definition has no state."""
         sets: Any = super().get_fieldsets(request, obj)
         if obj is None:
-            return sets[:-1]
+            return [each for each in sets if each[0] != "State"]
         if not self.has_change_permission(request, obj):
             fields = tuple("payload_shape" if name == "payload" else name for name in _JOB)
             return [
@@ -93,11 +85,17 @@ class CronDefinitionAdmin(Audited):
             ]
         return sets
 
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        kwargs["widget"] = TenantChoice(db_field, self.admin_site)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
-        preview, command = wrap(require_POST(self.preview_view)), wrap(require_POST(self.command_view))
+        preview = wrap(require_http_methods(["GET", "POST"])(in_zone(self.preview_view)))
+        command = wrap(in_zone(require_POST(self.command_view)))
         return [
             path("preview/", preview, name="jobs_crondefinition_preview"),
+            path("<path:object_id>/ticks/", wrap(in_zone(self.ticks_view)), name="jobs_crondefinition_ticks"),
             path("<path:object_id>/command/<str:verb>/", command, name="jobs_crondefinition_command"),
             *super().get_urls(),
         ]
@@ -114,25 +112,42 @@ class CronDefinitionAdmin(Audited):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def preview_view(self, request: HttpRequest) -> HttpResponse:
-        """What the posted rule would do. Nothing is stored; POST, since the form around it is posted."""
+        """What a rule would do. Nothing is stored: posted by the form around it, or asked for while it is typed."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        names = {"expression": 1000, "timezone": 100, "dst": 20, "every": 40}
-        asked = {name: request.POST.get(name, "").strip()[:limit] for name, limit in names.items()}
-        context: dict[str, Any] = {"asked": asked, "fires": [], "warnings": [], "problem": ""}
-        now = timezone.now()
-        try:
-            tz = zone(asked["timezone"]).key
-            every = parse_duration(asked["every"]) if asked["every"] and not asked["expression"] else None
-            rule = recurrence(
-                expression=asked["expression"], tz=tz, dst=asked["dst"] or "cron", every=every, anchor=now
-            )
-            context |= {"fires": fires(rule, tz, now), "warnings": rule.warnings, "words": rule.description}
-        except CronError as error:
-            context["problem"] = str(error)
+        posted = request.POST if request.method == "POST" else request.GET
+        context = cron_preview.preview(posted, timezone.now())
+        if LIVE in request.GET:
+            return fragment(request, render_to_string("jobs/_cron_preview.html", context, request))
         context |= self.admin_site.each_context(request)
         context |= {"title": "When would it fire?", "opts": self.opts, "media": self.media}
         return TemplateResponse(request, "jobs/cron_preview.html", context)
+
+    def ticks_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The ledger: what became of every slot."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        definition = self.get_object(request, object_id)
+        if definition is None:
+            raise Http404
+        title = f"Ticks of {show.visible(definition.name)}"
+        change = sections.address("jobs_crondefinition_change", self.admin_site.name, object_id=definition.pk)
+
+        def gather(request: HttpRequest) -> dict[str, Any]:
+            found = ticks.page(definition, request.GET.get("before", ""))
+            return found | {"definition": definition}
+
+        return console_page(
+            self,
+            request,
+            "ticks",
+            title,
+            gather,
+            permission="jobs.view_crondefinition",
+            section="cron",
+            parent=(show.visible(definition.name), change),
+            mixes_tenants=False,
+        )
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
         super().save_model(request, obj, form, change)
@@ -146,7 +161,7 @@ class CronDefinitionAdmin(Audited):
         except CronError as error:
             return show.visible(error)
 
-    @admin.display(description=f"next {FIRES} fires")
+    @admin.display(description="next 5 fires")
     def next_fires(self, definition: CronDefinition) -> str:
         try:
             rule = definition.rule()
@@ -182,7 +197,9 @@ class CronDefinitionAdmin(Audited):
             for tick in ticks.order_by("-slot")[:TICKS]
         ]
         items = format_html_join("", '<li>{}{} {} <span class="quiet">{}</span></li>', rows)
-        return format_html('<ol class="fires">{}</ol>', items) if rows else show.NOTHING
+        address = sections.address("jobs_crondefinition_ticks", object_id=definition.pk)
+        everything = format_html('<a href="{}">All ticks</a>', address)
+        return format_html('<ol class="fires">{}</ol>{}', items, everything) if rows else everything
 
     @admin.display(description="status")
     def status(self, definition: CronDefinition) -> str:
@@ -206,14 +223,3 @@ class CronDefinitionAdmin(Audited):
     @admin.display(description="last slot")
     def last_at(self, definition: CronDefinition) -> str:
         return show.moment(definition.last_slot)
-
-
-def fires(rule: Recurrence, tz: str, after: datetime, end: datetime | None = None) -> list[Fire]:
-    """The next fires later than `after`, on the wall clock of a zone with its offset, and in UTC."""
-    found: list[Fire] = []
-    moment = rule.next(after)
-    while moment is not None and len(found) < FIRES and (end is None or moment <= end):
-        local = moment.astimezone(zone(tz))
-        found.append(Fire(f"{local:%a %Y-%m-%d %H:%M %z} {tz}", f"{moment:%Y-%m-%d %H:%M UTC}"))
-        moment = rule.next(moment)
-    return found

@@ -16,6 +16,7 @@ from django.views.defaults import permission_denied
 
 from jobs import operator
 from jobs.console import show
+from jobs.console.origin import person
 from jobs.errors import SchedulerError
 from jobs.models import CronDefinition
 from jobs.text import storable
@@ -58,7 +59,7 @@ def view(admin: CronDefinitionAdmin, request: HttpRequest, object_id: str, verb:
     using = router.db_for_write(CronDefinition)
     target = {"crondefinition": storable(object_id, 40)}
     try:
-        operator.require(request.user, PERMISSION, storable(verb, 20), target, using=using)
+        operator.require(person(request), PERMISSION, storable(verb, 20), target, using=using)
     except operator.Denied as error:  # returned, not raised, so that a request's transaction keeps the record
         return permission_denied(request, error)
     definition = admin.get_object(request, object_id)
@@ -108,7 +109,9 @@ def _record(
         return
     more = {name: _plain(value) for name, value in asked.items() if name not in ("reason", "dry_run")}
     target = {"crondefinition": str(definition), "id": definition.pk, **more}
-    operator.record(request.user, verb, target, asked["reason"], using, changed=1)
+    operator.record(
+        person(request), verb, target, asked["reason"], using, changed=1, tenant_id=definition.tenant_id
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
@@ -46,6 +47,13 @@ HELP = {
     "catchup_window": "Missed slots older than this are never run.",
     "catchup_limit": "1 to 1000 runs at most to catch up.",
 }
+
+
+class TenantChoice(AutocompleteSelect):
+    """With words in it while nothing is chosen: they are its name for who cannot see it."""
+
+    def build_attrs(self, base_attrs: Any, extra_attrs: Any = None) -> Any:
+        return super().build_attrs(base_attrs, extra_attrs) | {"data-placeholder": "Choose a tenant"}
 
 
 class CronForm(_Form):

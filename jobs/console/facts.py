@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from jobs.console import show
 from jobs.models import OperatorAction
-from jobs.why import Why
 
 
 class Section(NamedTuple):
@@ -71,12 +70,6 @@ def _dispatched(entry: Any) -> Section:
         ("Asked to stop", entry.cancel_requested or None),
     ]
     return Section("Where it is", note, [(name, value) for name, value in rows if value is not None])
-
-
-def why(found: Why) -> Section:
-    """All reasons: whoever lifts one sees the next."""
-    rows = [(reason.code.replace("_", " ").capitalize(), show.clean(reason.text)) for reason in found.reasons]
-    return Section("Why it waits" if not found.runnable else "What it waits for", found.headline.text, rows)
 
 
 def _ended(outcome: Any) -> Section:

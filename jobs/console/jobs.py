@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib import admin, messages
@@ -12,15 +13,21 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
-from jobs.console import commands, detail, named, show
+from jobs import scope
+from jobs.console import commands, detail, me, named, saving, show
 from jobs.console.base import ReadOnly
-from jobs.console.changelist import JobList, KeysetList
+from jobs.console.changelist import JobList
+from jobs.console.operations import EFFECTS
+from jobs.console.page import LIVE, fragment, in_zone, live_part, live_url
+from jobs.console.pages import JOB_PAGES
 from jobs.models import Job
+from jobs.operations.limits import BULK
 from jobs.operator import COMMANDS
 from jobs.querysets import JobQuerySet
 
 
 class JobAdmin(ReadOnly):
+    mixes_tenants = False
     list_display: Any = (
         "state_badge",
         "job_type",
@@ -34,13 +41,15 @@ class JobAdmin(ReadOnly):
     list_display_links = ("job_type",)
     actions: Any = ("retry_selected", "cancel_selected")
     title = "Jobs"
-    changelist: type[KeysetList] = JobList
+    changelist: type[JobList] = JobList
 
     def get_queryset(self, request: HttpRequest) -> JobQuerySet:
+        """The tenants that the operator sees."""
         found: JobQuerySet = Job.objects.defer("payload")
-        return found
+        seen = scope.scope_of(request.user)
+        return found if seen is None else found.filter(tenant_id__in=seen)
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeysetList]:
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[JobList]:
         return self.changelist
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
@@ -59,8 +68,23 @@ class JobAdmin(ReadOnly):
         failed = FailedJobs(Job, self.admin_site)
         view = self.admin_site.admin_view
         return [
-            path("failed/", view(failed.changelist_view), name="jobs_job_failed"),
-            path("command/<slug:verb>/", view(require_POST(self.command_view)), name="jobs_job_command"),
+            path("failed/", view(in_zone(failed.changelist_view)), name="jobs_job_failed"),
+            path(
+                "command/<slug:verb>/",
+                view(in_zone(require_POST(self.command_view))),
+                name="jobs_job_command",
+            ),
+            *(
+                path(f"{each.path}/", view(each.view(self)), name=f"jobs_job_{each.name}")
+                for each in JOB_PAGES
+            ),
+            path("me/", view(partial(me.view, self)), name="jobs_job_me"),
+            path("views/save/", view(require_POST(partial(saving.save, self))), name="jobs_job_save_view"),
+            path(
+                "views/<int:pk>/forget/",
+                view(require_POST(partial(saving.forget, self))),
+                name="jobs_job_forget_view",
+            ),
             *super().get_urls(),
         ]
 
@@ -73,10 +97,16 @@ class JobAdmin(ReadOnly):
             # Django would only say that there is no such action; a denied attempt is recorded.
             if refusal := commands.refusal(request, verb, request.POST.getlist(ACTION_CHECKBOX_NAME)):
                 return refusal
-        elif job_id := named.job_id(request.GET.get("id", "")):
+        elif job_id := named.job_id(request.GET.get("q", "").strip().removeprefix("id:")):
             return HttpResponseRedirect(reverse("admin:jobs_job_change", args=[job_id]))
         return super().changelist_view(
-            request, {"title": self.title, "is_failed": False, **(extra_context or {})}
+            request,
+            {
+                "title": self.title,
+                "is_failed": False,
+                "operation_verbs": _operation_verbs(request),
+                **(extra_context or {}),
+            },
         )
 
     def change_view(
@@ -89,12 +119,19 @@ class JobAdmin(ReadOnly):
     def detail(self, request: HttpRequest, object_id: str, *, reveal: bool = False) -> HttpResponse:
         """The page of one job, with the values of its payload if `reveal`."""
         job_id = named.job_id(object_id)
-        job = detail.find(job_id) if job_id else None
+        job = detail.find(job_id, scope.scope_of(request.user)) if job_id else None
         if job is None:
             self.message_user(request, named.missing(object_id), messages.WARNING)
             return HttpResponseRedirect(reverse("admin:jobs_job_changelist"))
-        context = self.admin_site.each_context(request) | detail.context(request, job, reveal=reveal)
         request.current_app = self.admin_site.name
+        part = live_part(request, "job", lambda asked: detail.live(asked, job))
+        if LIVE in request.GET:
+            return fragment(request, part)
+        context = self.admin_site.each_context(request) | detail.context(request, job, reveal=reveal)
+        context |= {
+            "part": part,
+            "live_url": live_url(request, request.path if not reveal else _page_of(job)),
+        }
         return TemplateResponse(
             request, "jobs/job_detail.html", context | {"opts": self.opts, "media": self.media}
         )
@@ -119,7 +156,7 @@ class JobAdmin(ReadOnly):
 
     @admin.display(description="tenant")
     def owner(self, job: Job) -> str:
-        return show.visible(job.tenant.slug)
+        return show.link("tenant", job.tenant_id, show.visible(job.tenant.slug))
 
     @admin.display(description="due")
     def due(self, job: Job) -> str:
@@ -138,7 +175,19 @@ class JobAdmin(ReadOnly):
         return show.visible(job.group or show.NOTHING)
 
 
+def _operation_verbs(request: HttpRequest) -> list[str]:
+    """What this operator may do to all that a search finds."""
+    user: Any = request.user
+    if not user.has_perm(BULK):
+        return []
+    return [verb for verb in EFFECTS if user.has_perm(COMMANDS[verb].permission)]
+
+
 def _verb(request: HttpRequest) -> str | None:
     """The verb behind the action that a posted change list names."""
     names = {f"{verb}_selected": verb for verb in COMMANDS}
     return next((names[name] for name in request.POST.getlist("action") if name in names), None)
+
+
+def _page_of(job: Job) -> str:
+    return reverse("admin:jobs_job_change", args=[job.pk])

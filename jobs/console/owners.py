@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.db import router
-from django.db.models import QuerySet
 from django.forms import ModelForm, model_to_dict
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
 
-from jobs import tenants
+from jobs import clock, tenants
 from jobs.console import show
+from jobs.console import tenants as faring
+from jobs.console.amounts import lasting
 from jobs.console.audited import Audited
+from jobs.console.page import LIVE, fragment, live_part, live_url
+from jobs.console.pages import QUEUE, QUEUES
 from jobs.errors import TenantInUse
 from jobs.models import Queue, Tenant
+from jobs.scope import scope_of
 
 
 class Limited(Audited):
@@ -37,28 +43,70 @@ class Limited(Audited):
 
     @admin.display(description="max running")
     def limit(self, row: Queue | Tenant) -> Any:
+        temporary = getattr(row, "temporary_until", None)
+        if temporary is not None and temporary > clock.now():
+            most = "unlimited" if row.temporary_max_running is None else row.temporary_max_running  # type: ignore[union-attr]
+            return format_html("{}, until {}", most, show.moment(temporary))
         if row.max_running == 0:
             return show.badge("0: nothing runs")
         return "unlimited" if row.max_running is None else row.max_running
 
 
 class TenantAdmin(Limited):
+    mixes_tenants = False
     name_field = "slug"
-    list_display = ("slug", "weight", "limit", "created")
+    list_display = ("slug", "condition", "running", "waiting", "oldest", "limit", "weight", "late", "failed")
     search_fields = ("slug",)
+    search_help_text = "Part of a tenant's name"
     fieldsets = (
         (
             None,
             {
                 "fields": ("slug", "weight", "max_running"),
-                "description": "A tenant can be deleted when it has no jobs of any kept day. To stop its jobs, pause it or "
+                "description": "A tenant can be deleted when it has no jobs of any kept day. To stop its jobs, hold it or "
                 "set max running to 0.",
             },
         ),
+        (
+            "For a while",
+            {
+                "fields": ("temporary_max_running", "temporary_until"),
+                "description": "Instead of max running, until a time; then max running holds again by itself.",
+            },
+        ),
+        ("Rate", {"fields": ("rate", "rate_per", "burst")}),
+        ("While others wait", {"fields": ("noisy_exempt",)}),
     )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Tenant]:
-        return super().get_queryset(request).filter(retired_at=None)
+    def get_queryset(self, request: HttpRequest) -> Any:
+        found = super().get_queryset(request).filter(retired_at=None)
+        seen = scope_of(request.user)
+        return found if seen is None else found.filter(pk__in=seen)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return scope_of(request.user) is None and super().has_add_permission(request)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return faring.TenantList
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """How it fares, above the form of its limits."""
+        tenant = self.get_object(request, object_id)
+        if tenant is None or not self.has_view_permission(request, tenant):
+            return super().change_view(request, object_id, form_url, extra_context)
+        part = live_part(request, "tenant", lambda asked: faring.gather(asked, tenant))
+        if LIVE in request.GET:
+            return fragment(request, part)
+        context = {
+            "part": part,
+            "live_url": live_url(request),
+            "title": f"Tenant {show.visible(tenant.slug)}",
+            "subtitle": None,
+            **(extra_context or {}),
+        }
+        return super().change_view(request, object_id, form_url, context)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         tenant = self.get_object(request, object_id)
@@ -70,25 +118,56 @@ class TenantAdmin(Limited):
             self.message_user(request, str(error), messages.ERROR)
         return HttpResponseRedirect(reverse("admin:jobs_tenant_change", args=[object_id]))
 
+    @admin.display(description="state")
+    def condition(self, tenant: Any) -> str:
+        return show.badge(tenant.fare.condition)
+
+    @admin.display(description="running")
+    def running(self, tenant: Any) -> str:
+        return f"{tenant.fare.standing.running:,}"
+
+    @admin.display(description="waiting")
+    def waiting(self, tenant: Any) -> str:
+        return f"{tenant.fare.standing.waiting:,}"
+
+    @admin.display(description="oldest")
+    def oldest(self, tenant: Any) -> str:
+        return lasting(tenant.fare.wait)
+
+    @admin.display(description="lateness, 95 %")
+    def late(self, tenant: Any) -> str:
+        return lasting(tenant.fare.past.late_95)
+
+    @admin.display(description="failed, last hour")
+    def failed(self, tenant: Any) -> str:
+        return f"{tenant.fare.past.failed:,}"
+
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         before = model_to_dict(obj)
         tenants.delete(obj.slug, router.db_for_write(self.model))
         self._record(request, "delete", obj, before, {})
 
-    @admin.display(description="created")
-    def created(self, tenant: Tenant) -> str:
-        return show.moment(tenant.created_at)
-
 
 class QueueAdmin(Limited):
+    """Its list is of all queues that are known, not of those that have a row."""
+
     list_display = ("name", "limit")
     search_fields = ("name",)
     fieldsets = (
         (
             None,
             {
-                "fields": ("name", "max_running"),
+                "fields": ("name", "max_running", "rate", "rate_per", "burst", "noisy_share"),
                 "description": "A queue exists by being named. A row here gives it a limit; without one it has none.",
             },
         ),
     )
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        return [path("one/", view(QUEUE.view(self)), name="jobs_queue_one"), *super().get_urls()]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return QUEUES.view(self)(request)

@@ -8,9 +8,11 @@ from django.contrib import admin
 from django.db.models import Case, Count, F, OuterRef, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce, Now
 from django.http import HttpRequest
+from django.urls import URLPattern, path
 
 from jobs.console import show
 from jobs.console.base import ReadOnly
+from jobs.console.pages import PROCESS_PAGES
 from jobs.models import Process, QueueEntry
 
 
@@ -30,6 +32,16 @@ class ProcessAdmin(ReadOnly):
         "until",
     )
     ordering = (F("ended_at").desc(nulls_first=True), "-lease_expires_at", "-id")
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        return [
+            *(
+                path(f"{each.path}/", view(each.view(self)), name=f"jobs_process_{each.name}")
+                for each in PROCESS_PAGES
+            ),
+            *super().get_urls(),
+        ]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Process]:
         """The lease is judged by the database's clock, in the same statement."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from jobs.console.show import clean, visible
@@ -27,9 +28,10 @@ def is_secret(key: str) -> bool:
     )
 
 
-def shape(value: Any) -> str:
-    """Pretty JSON of keys and kinds: enough to see what a job was given, without the data."""
-    return _text(_shape(value))
+def shape(value: Any, shown: Sequence[str] = ()) -> str:
+    """Pretty JSON of keys and kinds: enough to see what a job was given, without the data. What lies at a path of `shown`
+    (`order.id`, `items.*.sku`) comes with its values, but for secrets."""
+    return _text(_shape(value, [path.split(".") for path in shown]))
 
 
 def values(value: Any) -> str:
@@ -37,17 +39,28 @@ def values(value: Any) -> str:
     return _text(_masked(value))
 
 
-def _shape(value: Any) -> Any:
+def _shape(value: Any, shown: Sequence[list[str]]) -> Any:
+    if [] in shown:
+        return _masked(value)
     if isinstance(value, dict):
-        return {clean(key): _shape(item) for key, item in value.items()}
+        return {
+            clean(key): _shape(item, [] if is_secret(key) else _below(shown, key))
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         more = len(value) - SHOWN_ITEMS
-        return [_shape(item) for item in value[:SHOWN_ITEMS]] + ([f"… {more:,} more …"] if more > 0 else [])
+        items = [_shape(item, _below(shown, str(n))) for n, item in enumerate(value[:SHOWN_ITEMS])]
+        return items + ([f"… {more:,} more …"] if more > 0 else [])
     if isinstance(value, str):
         return f"text of {len(value):,}"
     if isinstance(value, bool):
         return "true or false"
     return None if value is None else "number"
+
+
+def _below(shown: Sequence[list[str]], key: str) -> list[list[str]]:
+    """What of the paths is left below this key."""
+    return [path[1:] for path in shown if path[0] in (key, "*")]
 
 
 def _masked(value: Any) -> Any:

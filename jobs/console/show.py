@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
+from jobs.console.amounts import lasting
 from jobs.text import scrub
 
 _KEPT = "\n\t\u200d"  # line ends, and the joiner inside emoji
@@ -39,6 +40,18 @@ def moment(value: datetime | None) -> str:
         return NOTHING
     local = timezone.localtime(value)
     return format_html('<time datetime="{}">{}</time>', value.isoformat(), f"{local:%Y-%m-%d %H:%M:%S %Z}")
+
+
+def ago(value: datetime | None) -> str:
+    """How long ago, or in how long; the exact time is its title."""
+    if value is None:
+        return NOTHING
+    seconds = (timezone.now() - value).total_seconds()
+    local = timezone.localtime(value)
+    told = f"{lasting(seconds)} ago" if seconds >= 0 else f"in {lasting(-seconds)}"
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', value.isoformat(), f"{local:%Y-%m-%d %H:%M:%S %Z}", told
+    )
 
 
 def link(name: str, pk: Any, text: Any) -> str:

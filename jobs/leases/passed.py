@@ -107,7 +107,7 @@ class Passed:
     def _interval(self) -> float:
         """Seconds between two questions."""
         share = BUSY_SHARE if len(self.ring) else IDLE_SHARE
-        seldom = min(SELDOM, 2 ** max(0, self._vain - IN_VAIN))
+        seldom = min(SELDOM, 1 << max(0, self._vain - IN_VAIN))
         return max(FREE_SECONDS * seldom, share * self._asking)
 
     def _await(self, tenant_id: int, wait: float | None) -> None:

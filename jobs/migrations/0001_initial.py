@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 
 import django.contrib.postgres.fields
+import django.contrib.postgres.indexes
 import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.datetime
@@ -45,6 +46,13 @@ class Migration(migrations.Migration):
                 ("traceback", models.TextField(default="")),
                 ("fingerprint", models.CharField(max_length=16, null=True)),
             ],
+            options={
+                "indexes": [
+                    django.contrib.postgres.indexes.BrinIndex(
+                        autosummarize=True, fields=["finished_at"], name="jobs_attempt_finished"
+                    )
+                ],
+            },
         ),
         CreatePartitionedModel(
             name="CronTick",
@@ -144,19 +152,39 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("verb", models.CharField(max_length=20)),
+                ("verb", models.CharField(max_length=40)),
                 ("actor_name", models.CharField(max_length=150)),
                 ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("via", models.CharField(blank=True, default="code", max_length=40)),
+                ("address", models.GenericIPAddressField(null=True)),
                 ("target", models.JSONField(default=dict)),
+                ("before", models.JSONField(default=dict)),
+                ("after", models.JSONField(default=dict)),
+                ("tenant_id", models.BigIntegerField(null=True)),
+                ("operation_id", models.BigIntegerField(null=True)),
                 ("reason", models.CharField(blank=True, default="", max_length=500)),
+                (
+                    "result",
+                    models.CharField(
+                        choices=[
+                            ("done", "Done"),
+                            ("denied", "denied: a permission was missing"),
+                            ("failed", "failed: nothing was changed"),
+                        ],
+                        default="done",
+                        max_length=6,
+                    ),
+                ),
                 ("matched", models.IntegerField(default=0)),
                 ("changed", models.IntegerField(default=0)),
+                ("requested", models.IntegerField(default=0)),
                 ("skipped", models.JSONField(default=dict)),
                 (
                     "actor",
                     models.ForeignKey(
+                        db_constraint=False,
                         null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="+",
                         to=settings.AUTH_USER_MODEL,
                     ),
@@ -165,6 +193,186 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["-id"],
                 "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(fields=["actor_name", "id"], name="jobs_action_actor"),
+                    models.Index(fields=["verb", "id"], name="jobs_action_verb"),
+                    models.Index(fields=["at"], name="jobs_action_at"),
+                ],
+            },
+        ),
+        migrations.RunSQL(
+            load("schema/audit_trigger"),
+            "DROP TRIGGER jobs_operatoraction_kept ON jobs_operatoraction;"
+            "DROP FUNCTION jobs_operatoraction_kept()",
+        ),
+        migrations.CreateModel(
+            name="Operation",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("verb", models.CharField(max_length=20)),
+                ("query", models.CharField(max_length=1000)),
+                ("arguments", models.JSONField(default=dict)),
+                (
+                    "scope",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.BigIntegerField(), null=True, size=None
+                    ),
+                ),
+                ("reason", models.CharField(max_length=500)),
+                ("author_name", models.CharField(max_length=150)),
+                ("action_id", models.BigIntegerField()),
+                ("cutoff", models.DateTimeField()),
+                ("ceiling", models.IntegerField()),
+                ("rate", models.IntegerField()),
+                ("probe", models.IntegerField(default=0)),
+                ("expected", models.BigIntegerField(null=True)),
+                ("expected_how", models.CharField(default="unknown", max_length=9)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Queued"),
+                            ("probing", "probing: a few jobs first"),
+                            ("running", "Running"),
+                            ("paused", "Paused"),
+                            ("stopped", "Stopped"),
+                            ("done", "Done"),
+                            ("failed", "Failed"),
+                        ],
+                        default="queued",
+                        max_length=7,
+                    ),
+                ),
+                ("note", models.CharField(blank=True, default="", max_length=500)),
+                ("cursor", models.UUIDField(null=True)),
+                ("chunk_size", models.IntegerField(default=500)),
+                ("chunks", models.IntegerField(default=0)),
+                ("looked", models.IntegerField(default=0)),
+                ("changed", models.IntegerField(default=0)),
+                ("requested", models.IntegerField(default=0)),
+                ("skipped", models.JSONField(default=dict)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("started_at", models.DateTimeField(null=True)),
+                ("next_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("heartbeat_at", models.DateTimeField(null=True)),
+                ("ended_at", models.DateTimeField(null=True)),
+                (
+                    "author",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "undoes",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="undone_by",
+                        to="jobs.operation",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-id"],
+                "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state__in", ("queued", "probing", "running"))),
+                        fields=["next_at"],
+                        name="jobs_operation_open",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="OperationChunk",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.IntegerField()),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("looked", models.IntegerField()),
+                (
+                    "ids",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.UUIDField(), default=list, size=None
+                    ),
+                ),
+                (
+                    "befores",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=100), default=list, size=None
+                    ),
+                ),
+                ("skipped", models.JSONField(default=dict)),
+                (
+                    "operation",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="pieces",
+                        to="jobs.operation",
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+                "ordering": ["operation_id", "number"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("operation", "number"), name="jobs_operationchunk_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="SavedView",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=60)),
+                ("query", models.CharField(max_length=500)),
+                ("shared", models.BooleanField(default=False)),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "permissions": (("share_view", "Can share saved views with everybody"),),
+                "default_permissions": (),
+                "ordering": ["name", "id"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("shared", True)), fields=["name"], name="jobs_savedview_shared"
+                    )
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("owner", "name"), name="jobs_savedview_once")
+                ],
             },
         ),
         migrations.CreateModel(
@@ -604,6 +812,157 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="TenantMember",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="jobs.tenant",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(fields=("user", "tenant"), name="jobs_tenantmember_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Rollup",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("all", "All"), ("queue", "Queue"), ("type", "Type"), ("tenant", "Tenant")],
+                        max_length=6,
+                    ),
+                ),
+                ("step", models.SmallIntegerField(choices=[(60, "Minute"), (3600, "Hour")])),
+                ("name", models.CharField(blank=True, default="", max_length=100)),
+                ("at", models.DateTimeField()),
+                ("due", models.IntegerField(default=0)),
+                ("completed", models.IntegerField(default=0)),
+                ("failed", models.IntegerField(default=0)),
+                ("cancelled", models.IntegerField(default=0)),
+                ("errors", models.IntegerField(default=0)),
+                (
+                    "late",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.IntegerField(), default=list, size=None
+                    ),
+                ),
+                (
+                    "ran",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.IntegerField(), default=list, size=None
+                    ),
+                ),
+                ("ran_seconds", models.FloatField(default=0.0)),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [models.Index(fields=["step", "at", "kind"], name="jobs_rollup_at")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("kind", "step", "name", "at"), name="jobs_rollup_once")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="RollupProgress",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("first", models.DateTimeField()),
+                ("second", models.DateTimeField()),
+                ("hour", models.DateTimeField()),
+                ("counted_at", models.DateTimeField(null=True)),
+                ("foreseen_at", models.DateTimeField(null=True)),
+            ],
+            options={"default_permissions": ()},
+        ),
+        migrations.CreateModel(
+            name="Backlog",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("all", "All"), ("queue", "Queue"), ("type", "Type"), ("tenant", "Tenant")],
+                        max_length=6,
+                    ),
+                ),
+                ("name", models.CharField(blank=True, default="", max_length=100)),
+                ("waiting", models.IntegerField(default=0)),
+                ("oldest", models.DateTimeField(null=True)),
+                ("running", models.IntegerField(default=0)),
+                ("retrying", models.IntegerField(default=0)),
+                ("later", models.IntegerField(default=0)),
+                ("parked", models.IntegerField(default=0)),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [models.UniqueConstraint(fields=("kind", "name"), name="jobs_backlog_once")],
+            },
+        ),
+        migrations.CreateModel(
+            name="Forecast",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("all", "All"), ("queue", "Queue"), ("type", "Type"), ("tenant", "Tenant")],
+                        max_length=6,
+                    ),
+                ),
+                ("name", models.CharField(blank=True, default="", max_length=100)),
+                ("at", models.DateTimeField()),
+                ("due", models.IntegerField()),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(fields=("kind", "name", "at"), name="jobs_forecast_once")
+                ],
+            },
+        ),
         CreatePartitionedModel(
             name="Job",
             partition_by="due_at",
@@ -637,6 +996,13 @@ class Migration(migrations.Migration):
                 "permissions": (
                     ("retry_job", "Can retry jobs"),
                     ("cancel_job", "Can cancel jobs"),
+                    ("reschedule_job", "Can move jobs to another time"),
+                    ("prioritize_job", "Can change the priority of jobs"),
+                    ("move_job", "Can move jobs to another queue"),
+                    ("bulk_job", "Can start operations on up to 1,000 jobs"),
+                    ("bulk_many", "Can start operations on up to 100,000 jobs"),
+                    ("bulk_any", "Can start operations on any number of jobs"),
+                    ("every_tenant", "Sees the jobs of every tenant"),
                     ("reveal_payload", "Can see the values in payloads and results"),
                 ),
                 "default_permissions": ("view",),
@@ -882,7 +1248,15 @@ class Migration(migrations.Migration):
                         condition=models.Q(("state", "failed")),
                         fields=["finished_at"],
                         name="jobs_outcome_failed",
-                    )
+                    ),
+                    models.Index(
+                        condition=models.Q(("state__in", ("failed", "cancelled"))),
+                        fields=["state", "due_at", "job_id"],
+                        name="jobs_outcome_unhappy",
+                    ),
+                    django.contrib.postgres.indexes.BrinIndex(
+                        autosummarize=True, fields=["finished_at"], name="jobs_outcome_finished"
+                    ),
                 ],
             },
         ),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from jobs.models.action import OperatorAction
+from jobs.models.action import ActionResult, OperatorAction
 from jobs.models.attempt import Attempt
 from jobs.models.cron import CronDefinition, Misfire, Overlap
 from jobs.models.key import KeyLimit, UniqueKey
 from jobs.models.limits import BucketScope, Hold, HoldScope, RateBucket, TenantQueueLimit
+from jobs.models.member import SavedView, TenantMember
+from jobs.models.operation import Operation, OperationChunk, OperationState
 from jobs.models.outcome import Outcome
 from jobs.models.process import Process, ProcessKind
 from jobs.models.queue import Parked, Queue, QueueEntry, Waits
 from jobs.models.rated import RatePer
+from jobs.models.rollup import Backlog, Forecast, Kind, Rollup, RollupProgress, Step
 from jobs.models.tenant import Tenant
 from jobs.models.tick import CronRevision, CronRun, CronTick, TickOutcome
 from jobs.models.timer import Timer
@@ -18,17 +21,24 @@ from jobs.models.timer import Timer
 from jobs.models.job import Job  # isort: skip  # last: its manager knows all of the above
 
 __all__ = [
+    "ActionResult",
     "Attempt",
+    "Backlog",
     "BucketScope",
     "CronDefinition",
     "CronRevision",
     "CronRun",
     "CronTick",
+    "Forecast",
     "Hold",
     "HoldScope",
     "Job",
     "KeyLimit",
+    "Kind",
     "Misfire",
+    "Operation",
+    "OperationChunk",
+    "OperationState",
     "OperatorAction",
     "Outcome",
     "Overlap",
@@ -39,7 +49,12 @@ __all__ = [
     "QueueEntry",
     "RateBucket",
     "RatePer",
+    "Rollup",
+    "RollupProgress",
+    "SavedView",
+    "Step",
     "Tenant",
+    "TenantMember",
     "TenantQueueLimit",
     "TickOutcome",
     "Timer",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 
 from jobs.fields import JobIdField
@@ -22,6 +25,11 @@ class Attempt(models.Model):
     message = models.TextField()
     traceback = models.TextField(default="")
     fingerprint = models.CharField(max_length=16, null=True)
+
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [
+            BrinIndex(fields=["finished_at"], autosummarize=True, name="jobs_attempt_finished"),
+        ]
 
     def __str__(self) -> str:
         return f"attempt {self.attempt} of {self.job_id}: {self.error_class}"

@@ -68,6 +68,13 @@ class Job(models.Model):
         permissions = (
             ("retry_job", "Can retry jobs"),
             ("cancel_job", "Can cancel jobs"),
+            ("reschedule_job", "Can move jobs to another time"),
+            ("prioritize_job", "Can change the priority of jobs"),
+            ("move_job", "Can move jobs to another queue"),
+            ("bulk_job", "Can start operations on up to 1,000 jobs"),
+            ("bulk_many", "Can start operations on up to 100,000 jobs"),
+            ("bulk_any", "Can start operations on any number of jobs"),
+            ("every_tenant", "Sees the jobs of every tenant"),
             ("reveal_payload", "Can see the values in payloads and results"),
         )
         indexes: ClassVar[list[models.Index]] = [

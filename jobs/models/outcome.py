@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.contrib.postgres.indexes import BrinIndex
 from django.db import models
 from django.db.models import Q
 
@@ -36,6 +37,15 @@ class Outcome(models.Model):
             models.Index(
                 fields=["finished_at"], condition=Q(state=JobState.FAILED.value), name="jobs_outcome_failed"
             ),
+            # Lists of what did not end well, in the order of due times; completed jobs pay nothing for it.
+            models.Index(
+                fields=["state", "due_at", "job_id"],
+                condition=Q(state__in=(JobState.FAILED.value, JobState.CANCELLED.value)),
+                name="jobs_outcome_unhappy",
+            ),
+            # What ended in a minute, for the rollups: rows lie in the order in which they ended, so a summary per
+            # megabyte is enough, and a settle neither writes to this index nor logs for it.
+            BrinIndex(fields=["finished_at"], autosummarize=True, name="jobs_outcome_finished"),
         ]
 
     def __str__(self) -> str:

@@ -43,8 +43,8 @@ def test_a_definition_is_added_with_a_record_and_the_warnings_of_its_rule(
     assert any("does not exist" in message for message in messages_of(response))
     action = OperatorAction.objects.get()
     assert (action.verb, action.changed) == ("add", 1)
-    assert action.target["after"]["expression"] == "30 2 * * *"
-    assert "value" not in str(action.target)
+    assert action.after["expression"] == "30 2 * * *"
+    assert "value" not in str(action.after)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_an_edit_raises_the_revision_and_records_before_and_after(
     admin_client.post(f"{URL}{definition.pk}/change/", {**given, "expression": "0 3 * * *", "revision": "99"})
     definition.refresh_from_db()
     assert (definition.expression, definition.revision) == ("0 3 * * *", 2)
-    target = OperatorAction.objects.latest("id").target
-    assert (target["before"], target["after"]) == ({"expression": "30 2 * * *"}, {"expression": "0 3 * * *"})
+    action = OperatorAction.objects.latest("id")
+    assert (action.before, action.after) == ({"expression": "30 2 * * *"}, {"expression": "0 3 * * *"})
 
 
 def test_saving_without_a_change_records_nothing(
@@ -167,10 +167,13 @@ def test_a_deletion_is_recorded(admin_client: Client, definition: CronDefinition
 def test_a_preview_stores_nothing_and_tells_what_is_wrong(admin_client: Client) -> None:
     rule = {"expression": "30 2 * * *", "timezone": "Europe/Berlin", "dst": "cron"}
     page = admin_client.post(f"{URL}preview/", rule)
-    assert len(page.context["fires"]) == 5
+    assert len(page.context["fires"]) == 10
+    assert [change.fires[0].utc[11:] for change in page.context["changes"]]
     assert "does not exist" in page.text
     assert "Mars" in admin_client.post(f"{URL}preview/", {**rule, "timezone": "Mars"}).context["problem"]
-    assert admin_client.get(f"{URL}preview/").status_code == 405
+    again = admin_client.get(f"{URL}preview/", rule)
+    assert [fire.utc for fire in again.context["fires"]] == [fire.utc for fire in page.context["fires"]]
+    assert admin_client.put(f"{URL}preview/").status_code == 405
     assert not CronDefinition.objects.exists()
 
 

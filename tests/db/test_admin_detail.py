@@ -50,7 +50,7 @@ def test_each_state_says_where_the_job_is(
 @pytest.mark.parametrize(
     ("state", "verbs"),
     [
-        (JobState.QUEUED, {"cancel"}),
+        (JobState.QUEUED, {"cancel", "reschedule", "prioritize", "move"}),
         (JobState.RUNNING, {"cancel"}),
         (JobState.FAILED, {"retry"}),
         (JobState.CANCELLED, {"retry"}),

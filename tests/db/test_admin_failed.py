@@ -41,8 +41,8 @@ def test_pages_are_disjoint_and_lead_back(admin_client: Client, connection: Conn
 
 def test_one_kind_of_error_is_found_by_its_fingerprint(admin_client: Client, connection: Connection) -> None:
     job_in(JobState.FAILED, connection)
-    assert len(admin_client.get(FAILED, {"fingerprint": "0123456789abcdef"}).context["cl"].result_list) == 1
-    assert not admin_client.get(FAILED, {"fingerprint": "0123"}).context["cl"].result_list
+    assert len(admin_client.get(FAILED, {"q": "error:0123456789abcdef"}).context["cl"].result_list) == 1
+    assert not admin_client.get(FAILED, {"q": "error:0123"}).context["cl"].result_list
 
 
 def test_a_failure_outside_the_window_is_not_listed(admin_client: Client, connection: Connection) -> None:
@@ -56,9 +56,5 @@ def test_a_failure_outside_the_window_is_not_listed(admin_client: Client, connec
 @pytest.mark.parametrize("place", ["x", "2026-11-01T00:00~x", "2026-11-01T00:00Z~", "~", "x" * 200])
 def test_a_wrong_place_in_the_list_is_said(admin_client: Client, place: str) -> None:
     response = admin_client.get(FAILED, {"after": place})
-    assert "Nothing was searched" in response.text or response.context["cl"].form.is_valid()
+    assert "Nothing was searched" in response.text
     assert response.status_code == 200
-
-
-def test_due_days_too_far_back_are_refused(admin_client: Client) -> None:
-    assert "At most 31 days" in admin_client.get(FAILED, {"due_since": "2026-01-01T00:00"}).text

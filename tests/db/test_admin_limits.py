@@ -26,22 +26,27 @@ def tenant() -> Tenant:
 
 def test_a_limit_is_changed_and_recorded_with_before_and_after(admin_client: Client, tenant: Tenant) -> None:
     response = admin_client.post(
-        f"{TENANTS}{tenant.pk}/change/", {"weight": "3", "max_running": "20"}, follow=True
+        f"{TENANTS}{tenant.pk}/change/",
+        {"weight": "3", "max_running": "20", "rate_per": "second"},
+        follow=True,
     )
     assert response.status_code == 200
     tenant.refresh_from_db()
     assert (tenant.weight, tenant.max_running) == (3, 20)
-    target = OperatorAction.objects.get().target
-    assert target["tenant"] == "acme"
-    assert target["before"] == {"weight": 1, "max_running": None}
-    assert target["after"] == {"weight": 3, "max_running": 20}
+    action = OperatorAction.objects.get()
+    assert (action.target["tenant"], action.tenant_id) == ("acme", tenant.pk)
+    assert action.before == {"weight": 1, "max_running": None}
+    assert action.after == {"weight": 3, "max_running": 20}
+    assert (action.via, action.address) == ("console", "127.0.0.1")
 
 
 @pytest.mark.parametrize("kind", ["tenant", "queue"])
 def test_a_limit_of_zero_is_warned_of(admin_client: Client, tenant: Tenant, kind: str) -> None:
     row = tenant if kind == "tenant" else Queue.objects.create(name="q")
     response = admin_client.post(
-        f"/admin/jobs/{kind}/{row.pk}/change/", {"weight": "1", "max_running": "0"}, follow=True
+        f"/admin/jobs/{kind}/{row.pk}/change/",
+        {"weight": "1", "max_running": "0", "rate_per": "second"},
+        follow=True,
     )
     assert "none of its jobs starts" in messages_of(response)[0]
     assert "0: nothing runs" in admin_client.get(f"/admin/jobs/{kind}/").text
@@ -49,7 +54,7 @@ def test_a_limit_of_zero_is_warned_of(admin_client: Client, tenant: Tenant, kind
 
 @pytest.mark.parametrize(("field", "value"), [("weight", "0"), ("max_running", "-1"), ("max_running", "x")])
 def test_impossible_limits_are_refused(admin_client: Client, tenant: Tenant, field: str, value: str) -> None:
-    given = {"weight": "1", "max_running": "", field: value}
+    given = {"weight": "1", "max_running": "", "rate_per": "second", field: value}
     response = admin_client.post(f"{TENANTS}{tenant.pk}/change/", given)
     assert list(response.context["adminform"].form.errors) == [field]
     assert audit() == []
@@ -71,13 +76,15 @@ def test_a_tenant_without_jobs_is_deleted_and_recorded(admin_client: Client, ten
     tenants.tenant_ids(["acme"])
     admin_client.post(f"{TENANTS}{tenant.pk}/delete/", {"post": "yes"}, follow=True)
     assert "acme" not in admin_client.get(TENANTS).text
-    assert OperatorAction.objects.get(verb="delete").target["before"]["slug"] == "acme"
+    assert OperatorAction.objects.get(verb="delete").before["slug"] == "acme"
 
 
 def test_the_name_that_jobs_refer_to_stays(admin_client: Client, tenant: Tenant) -> None:
     queue = Queue.objects.create(name="q")
-    admin_client.post(f"{TENANTS}{tenant.pk}/change/", {"slug": "x", "weight": "2", "max_running": ""})
-    admin_client.post(f"{QUEUES}{queue.pk}/change/", {"name": "x", "max_running": "2"})
+    admin_client.post(
+        f"{TENANTS}{tenant.pk}/change/", {"slug": "x", "weight": "2", "max_running": "", "rate_per": "second"}
+    )
+    admin_client.post(f"{QUEUES}{queue.pk}/change/", {"name": "x", "max_running": "2", "rate_per": "second"})
     tenant.refresh_from_db()
     queue.refresh_from_db()
     assert (tenant.slug, tenant.weight) == ("acme", 2)
@@ -88,7 +95,7 @@ def test_the_limit_of_a_queue_is_lifted_by_deleting_its_row(admin_client: Client
     queue = Queue.objects.create(name="q", max_running=3)
     admin_client.post(f"{QUEUES}{queue.pk}/delete/", {"post": "yes"})
     assert not Queue.objects.exists()
-    assert OperatorAction.objects.get().target["before"]["max_running"] == 3
+    assert OperatorAction.objects.get().before["max_running"] == 3
 
 
 def test_live_processes_come_first_and_lost_ones_are_called_so(

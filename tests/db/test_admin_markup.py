@@ -7,9 +7,21 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
+from django.utils.http import urlencode
 
-from jobs.models import CronDefinition, Job, OperatorAction, Process, Queue, Tenant
+from jobs.models import (
+    CronDefinition,
+    Job,
+    Operation,
+    OperatorAction,
+    Process,
+    Queue,
+    SavedView,
+    Tenant,
+    TenantMember,
+)
 from jobs.results import Failed
 from jobs.text import ErrorText
 from tests.db.test_admin_tools import FAILED, JOBS, MODELS, command, naming, page_of
@@ -68,6 +80,14 @@ def pages(connection: Connection) -> dict[str, str]:
         skipped={ATTACK: 1},
         target={"jobs": [ATTACK], ATTACK: 1},
     )
+    Operation.objects.create(
+        verb="cancel", query=ATTACK, arguments={IMAGE: ATTACK}, reason=ATTACK, author_name=ATTACK, action_id=action.pk,
+        cutoff=job.created_at, ceiling=1, rate=1, note=ATTACK, skipped={ATTACK: 1},
+    )  # fmt: skip
+    SavedView.objects.create(
+        name=ATTACK[:60], query=ATTACK, owner=User.objects.create_user(ATTACK), shared=True
+    )
+    TenantMember.objects.create(user=User.objects.get(username=ATTACK), tenant=job.tenant)
     lists = {
         url: url for url in ["/admin/", "/admin/jobs/", *(f"/admin/jobs/{name}/" for name in MODELS), FAILED]
     }
@@ -77,12 +97,18 @@ def pages(connection: Connection) -> dict[str, str]:
         action,
         Tenant.objects.get(slug=name),
         Process.objects.get(pk=worker),
+        Operation.objects.get(),
+        TenantMember.objects.get(),
     ]
     return lists | {
         "job": page_of(job),
         **{row._meta.model_name: f"/admin/jobs/{row._meta.model_name}/{row.pk}/change/" for row in rows},
         "add a definition": "/admin/jobs/crondefinition/add/",
-        "search": f"{JOBS}?job_type={ATTACK}&since={ATTACK}&{IMAGE}=1",
+        "search": f"{JOBS}?{urlencode({'q': ATTACK, IMAGE: '1'})}",
+        "search for a tenant": f"{JOBS}?{urlencode({'q': 'tenant:' + chr(34) + ATTACK.replace(chr(34), chr(34) * 2) + chr(34)})}",
+        "a search that finds": f"{JOBS}?{urlencode({'q': '-state:scheduled due:-1d..+1d'})}",
+        "operation": f"/admin/jobs/operation/new/retry/?{urlencode({'q': ATTACK})}",
+        "operation with samples": f"/admin/jobs/operation/new/retry/?{urlencode({'q': 'state:failed'})}",
         "no such job": f"{JOBS}{SCRIPT.replace('/', '_2F')}/change/",
     }
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.test import Client
 
-from jobs.console import guard
+from jobs.search import guard
 from jobs.states import JobState
 from tests.db.test_admin_tools import JOBS, audit, client_of, command, naming, user_with
 from tests.factories import Connection, job_in, schedule
@@ -37,11 +39,11 @@ def test_a_search_that_takes_too_long_is_stopped_and_keeps_its_words(
     admin_client: Client, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schedule()
-    monkeypatch.setattr(guard, "PATIENCE", "50ms")
+    monkeypatch.setattr(guard, "PATIENCE", timedelta(milliseconds=50))
     with connection.transaction():
         connection.execute("LOCK TABLE jobs_job IN ACCESS EXCLUSIVE MODE")
-        response = admin_client.get(JOBS, {"job_type": "test.noop"})
+        response = admin_client.get(JOBS, {"q": "type:test.noop"})
     assert response.status_code == 200
-    assert "was stopped" in response.text
-    assert response.context["cl"].form["job_type"].value() == "test.noop"
+    assert "looked back to" in response.text
+    assert response.context["cl"].form.text == "type:test.noop"
     assert len(admin_client.get(JOBS).context["cl"].result_list) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -13,11 +14,20 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from jobs.models import Job, OperatorAction
+from jobs.models import Job, OperatorAction, Tenant, TenantMember
 
 JOBS = "/admin/jobs/job/"
 FAILED = f"{JOBS}failed/"
-MODELS = ("job", "crondefinition", "tenant", "queue", "process", "operatoraction")
+MODELS = (
+    "job",
+    "crondefinition",
+    "tenant",
+    "queue",
+    "process",
+    "operation",
+    "operatoraction",
+    "tenantmember",
+)
 VIEW = tuple(f"view_{name}" for name in MODELS)
 BIG = ("jobs_job", "jobs_timer", "jobs_outcome", "jobs_attempt", "jobs_crontick")
 
@@ -35,9 +45,12 @@ def naming(*jobs: Any, **more: Any) -> dict[str, Any]:
     return {"_selected_action": [str(getattr(job, "pk", job)) for job in jobs], **more}
 
 
-def user_with(*codenames: str) -> User:
+def user_with(*codenames: str, tenants: Sequence[str] | None = None) -> User:
+    """Staff with these permissions, who sees these tenants, or by default all."""
     user = User.objects.create_user(f"operator{User.objects.count()}", is_staff=True)
-    for codename in codenames:
+    for slug in tenants or ():
+        TenantMember.objects.create(user=user, tenant=Tenant.objects.get_or_create(slug=slug)[0])
+    for codename in (*codenames, *(() if tenants is not None else ("every_tenant",))):
         found = Permission.objects.filter(content_type__app_label="jobs", codename=codename).first()
         user.user_permissions.add(
             found
@@ -54,8 +67,8 @@ def client_of(user: User, **options: Any) -> Client:
     return client
 
 
-def operator_with(*codenames: str) -> Client:
-    return client_of(user_with(*codenames))
+def operator_with(*codenames: str, tenants: Sequence[str] | None = None) -> Client:
+    return client_of(user_with(*codenames, tenants=tenants))
 
 
 def messages_of(response: Any) -> list[str]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any, LiteralString
 from uuid import UUID
 
+import psycopg
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, transaction
+from django.test import RequestFactory
 
+from dispatch.janitor import Janitor
 from jobs import operator
-from jobs.errors import PlaceUnknown
+from jobs.clock import DatabaseClock
+from jobs.console.origin import person
+from jobs.errors import InvalidJob, PlaceUnknown
 from jobs.ids import new_id
 from jobs.models import OperatorAction, Outcome, QueueEntry, Timer
 from jobs.states import JobState
@@ -47,7 +53,7 @@ def test_running_jobs_are_asked_to_stop_and_the_record_says_so(connection: Conne
     job = job_in(JobState.RUNNING, connection)
     action, report = operator.act(user_with("cancel_job"), "cancel", [job.pk])
     assert report.describe("cancelled") == "0 cancelled, 1 running asked to stop"
-    assert action.target["asked_to_stop"] == 1
+    assert action.requested == 1
 
 
 def test_a_denied_attempt_changes_nothing_and_is_recorded() -> None:
@@ -107,3 +113,72 @@ def test_a_record_is_never_written_over() -> None:
     action, _ = operator.act(user_with("cancel_job"), "cancel", [schedule().pk])
     with pytest.raises(IntegrityError):
         operator.record(AnonymousUser(), "cancel", {}, pk=action.pk)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE jobs_operatoraction SET reason = 'another'",
+        "UPDATE jobs_operatoraction SET actor_id = NULL",
+        "DELETE FROM jobs_operatoraction",
+    ],
+)
+def test_the_database_keeps_the_audit_as_it_is(here: Connection, statement: LiteralString) -> None:
+    action, _ = operator.act(user_with("cancel_job"), "cancel", [schedule().pk], "because")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="append-only"), here.transaction():
+        here.execute(statement)
+    action.refresh_from_db()
+    assert action.reason == "because"
+
+
+def test_an_account_can_be_deleted_and_its_deeds_stay() -> None:
+    user = user_with("cancel_job")
+    operator.act(user, "cancel", [schedule().pk])
+    name = user.username
+    user.delete()
+    assert OperatorAction.objects.get().actor_name == name
+
+
+def test_the_audit_is_pruned_after_more_than_a_year(here: Connection) -> None:
+    operator.act(user_with("cancel_job"), "cancel", [schedule().pk])
+    Janitor().run_once(here, DatabaseClock().read(here))
+    assert OperatorAction.objects.count() == 1
+    old = OperatorAction.objects.get()
+    OperatorAction.objects.create(verb="cancel", actor_name="x", at=old.at - timedelta(days=401))
+    Janitor().run_once(here, DatabaseClock().read(here))
+    assert OperatorAction.objects.get() == old
+
+
+def test_it_says_through_what_and_from_where(rf: RequestFactory) -> None:
+    request = rf.get("/", REMOTE_ADDR="2001:db8::1")
+    request.user = user_with("cancel_job")
+    action, _ = operator.act(person(request), "cancel", [schedule().pk])
+    assert (action.via, action.address) == ("console", "2001:db8::1")
+    request = rf.get("/", REMOTE_ADDR="unix:")
+    request.user = user_with("cancel_job")
+    assert operator.act(person(request), "cancel", [schedule().pk])[0].address is None
+
+
+@pytest.mark.parametrize(
+    ("verb", "given"), [("move", {}), ("cancel", {"queue": "x"}), ("reschedule", {"priority": 1})]
+)
+def test_arguments_that_a_verb_does_not_take_are_refused(verb: str, given: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="takes"):
+        operator.act(user_with(f"{verb}_job"), verb, [schedule().pk], **given)
+    assert audit() == []
+
+
+def test_a_priority_or_queue_that_cannot_be_is_refused_and_recorded() -> None:
+    job = schedule(delay=timedelta(hours=1))
+    with pytest.raises(InvalidJob, match="from -100 to 100"):
+        operator.act(user_with("prioritize_job"), "prioritize", [job.pk], priority=1000)
+    with pytest.raises(InvalidJob, match="1 to 100 characters"):
+        operator.act(user_with("move_job"), "move", [job.pk], queue="x" * 101)
+    assert list(OperatorAction.objects.values_list("result", flat=True)) == ["failed", "failed"]
+
+
+def test_a_job_of_a_tenant_that_is_not_seen_is_not_found() -> None:
+    mine, foreign = schedule(tenant="acme"), schedule(tenant="beta")
+    _, report = operator.act(user_with("cancel_job", tenants=["acme"]), "cancel", [mine.pk, foreign.pk])
+    assert report.describe("cancelled") == "1 cancelled, 1 skipped (1 not found)"
+    assert foreign.state == JobState.QUEUED

@@ -14,6 +14,7 @@ from tests.schema import (
     guards_keys,
     guards_looks,
     guards_loops,
+    guards_operations,
     guards_queue,
     guards_rules,
     guards_settle,
@@ -311,12 +312,43 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("tick.outcome IN ('waiting', 'backfilled') AND ", guards_loops.what_was_dropped_is_not_told_anew),
     ],
     "advance_definitions": [("definition.last_slot, ", guards_loops.a_cursor_never_goes_back)],
+    "move_timers": [
+        ("coalesce(wanted.priority, timer.priority)", guards_operations.another_queue_leaves_the_priority),
+        ("coalesce(wanted.queue, timer.queue)", guards_operations.another_priority_leaves_the_queue),
+    ],
+    "move_entries": [
+        (" AND entry.lease_token IS NULL", guards_operations.a_running_job_is_not_moved),
+        ("greatest(entry.run_at, clock_timestamp())", guards_operations.a_moved_entry_runs_from_now_on),
+        (
+            "entry.run_at, clock_timestamp()",
+            guards_operations.an_entry_that_is_not_due_is_moved_to_no_earlier_time,
+        ),
+        (", action_id = %(action_id)s", guards_operations.a_moved_entry_bears_the_number_of_the_command),
+    ],
+    "count_ended": [
+        ("outcome.attempt = 1 AND ", guards_operations.lateness_is_that_of_the_first_attempt),
+        (" AND outcome.state = 'completed'", guards_operations.a_failed_job_is_late_once),
+        (" AND outcome.action_id IS NULL", guards_operations.what_an_operator_moved_is_not_late),
+        (" AND outcome.finished_at < %(end)s", guards_operations.a_minute_is_no_longer_than_a_minute),
+        ("outcome.finished_at >= %(start)s AND ", guards_operations.a_minute_begins_at_its_beginning),
+    ],
+    "keep_rollups": [("greatest(kept.completed, excluded.completed)", guards_operations.counts_never_shrink)],
+    "sum_hour": [
+        (" AND at < %(end)s", guards_operations.a_minute_of_another_hour_is_not_in_the_sum),
+        ("at >= %(start)s AND ", guards_operations.a_minute_of_another_hour_is_not_in_the_sum),
+        ("step = 60 AND ", guards_operations.a_minute_of_another_hour_is_not_in_the_sum),
+    ],
     "schedule_entry": [
         (", clock_timestamp()", guards_verbs.an_entry_starts_no_earlier_than_it_was_inserted),
         ("WHEN %(concurrency_key)s IS NOT NULL THEN 'key'", guards_keys.what_is_born_with_a_key_waits_for_it),
     ],
 }
 REPLACED = {
+    "coalesce(wanted.priority, timer.priority)": "coalesce(wanted.priority, 0)",
+    "coalesce(wanted.queue, timer.queue)": "coalesce(wanted.queue, '')",
+    "greatest(entry.run_at, clock_timestamp())": "entry.run_at",
+    "entry.run_at, clock_timestamp()": "clock_timestamp()",
+    "greatest(kept.completed, excluded.completed)": "excluded.completed",
     " AND (until IS NULL OR until > now())\n),\npick": "\n),\npick",
     " AND since <= now() AND (until IS NULL OR until > now())\n),\npick": "\n),\npick",
     " AND run_at <= %(until)s\n        UNION": "\n        UNION",

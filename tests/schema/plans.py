@@ -13,7 +13,7 @@ from dispatch.holdings import Holdings
 from dispatch.slots import Slots
 from dispatch.ticker import Ticker
 from dispatch.watch import Watch
-from jobs import verbs
+from jobs import moving, verbs
 from jobs.clock import DatabaseClock
 from jobs.leases import (
     Autopsy,
@@ -179,6 +179,7 @@ def _operate(recorder: Recorder) -> None:
     later = DatabaseClock().read(recorder.connection) + timedelta(hours=2)
     with recorder.django():
         for table, where in (("timer", "true"), ("queueentry", "lease_token IS NULL")):
+            moving.prioritize(_ids(recorder.connection, table, where), 7)
             verbs.cancel(_ids(recorder.connection, table, where))
             verbs.reschedule(_ids(recorder.connection, table, where), later)
         ended = _ids(recorder.connection, "outcome", "state = 'failed'")

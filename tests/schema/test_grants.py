@@ -20,7 +20,7 @@ from jobs.clock import DatabaseClock
 from jobs.errors import DayMissing
 from jobs.grants import grants
 from jobs.ids import first_id
-from jobs.models import Job
+from jobs.models import Job, OperatorAction
 from jobs.partitions import PARENTS, day_of
 from jobs.results import Completed
 from jobs.sql import leaf
@@ -168,6 +168,25 @@ def test_the_command_prints_one_statement_a_line(committed: str) -> None:
     call_command("sqlgrants", committed, "--reader", committed, stdout=out)
     lines = out.getvalue().splitlines()
     assert all(line.startswith(("GRANT ", "REVOKE ", "ALTER ")) and line.endswith(";") for line in lines)
-    assert len(lines) == 9
+    assert len(lines) == 10
     with pytest.raises(CommandError, match="there is no role 'nobody'"):
         call_command("sqlgrants", "nobody")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE jobs_operatoraction SET reason = 'x'",
+        "DELETE FROM jobs_operatoraction",
+        "TRUNCATE jobs_operatoraction",
+        "DROP TRIGGER jobs_operatoraction_kept ON jobs_operatoraction",
+        "ALTER TABLE jobs_operatoraction DISABLE TRIGGER ALL",
+    ],
+)
+def test_the_application_adds_to_the_audit_and_changes_nothing_in_it(
+    roles: Connection, statement: str
+) -> None:
+    with acting_as(roles, APPLICATION):
+        OperatorAction.objects.create(verb="cancel", actor_name="x")
+        refused(roles, statement)
+    assert OperatorAction.objects.get().reason == ""

@@ -91,8 +91,10 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
     "retell_ticks": ("", 4, 2),
     "ticks": ("", 0, 0),
     "advance_definitions": ("", DEFINITIONS / 50, 0),
+    "move_timers": ("jobs_timer__.*", 8, 3),
+    "move_entries": ("jobs_queueentry_pkey", 8, 0),
 }
-ONE_PASS = {"put_back", "cancel_entries", "reschedule_entries", "park_held"}
+ONE_PASS = {"put_back", "cancel_entries", "reschedule_entries", "park_held", "move_entries"}
 """A hundred of five thousand entries by id or place, or all of one of two queues: one pass may be cheaper."""
 
 PAIRS = {"put_back", "retry"}
@@ -102,7 +104,7 @@ loops that send it have others."""
 ELSEWHERE = {"take_over_keys"}
 """By another index when all look alike: it reads what has expired and was not cleaned up yet."""
 
-PASSES_IN_15 = {"cancel_timers", "reschedule_timers", "retry", "unfinished"}
+PASSES_IN_15 = {"cancel_timers", "reschedule_timers", "retry", "unfinished", "move_timers"}
 """Lists of ids and of due times: before 17 such an index scan costs the product of both, and more than a small leaf."""
 
 

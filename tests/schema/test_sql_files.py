@@ -18,7 +18,7 @@ from jobs import sql
 ROOT = Path(jobs.__file__).parents[1]
 SQL = ROOT / "jobs" / "sql"
 PARTS = {path.stem for path in (SQL / "parts").glob("*.sql")}
-FILES = sorted(SQL.glob("*.sql"))
+FILES = sorted([*SQL.glob("*.sql"), *SQL.glob("console/*.sql")])
 SCHEMA = sorted((SQL / "schema").glob("*.sql"))
 LOADERS = {"load", "for_day", "_execute", "_settle_found", "_see"}
 READS = re.compile(
@@ -27,6 +27,10 @@ READS = re.compile(
 BOUNDS = re.compile(
     r"(due_at|slot) (= ANY\((%s|%\((dues|slots)\)s::timestamptz\[\])\)|>= %\(start\)s AND (\w+\.)?\1 < %\(end\)s)"
 )
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(SQL).with_suffix("").as_posix()
 
 
 def sources() -> Iterator[Path]:
@@ -65,13 +69,13 @@ def _called(node: ast.Call) -> str | None:
     return getattr(node.func, "id", None)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_every_statement_is_loaded_by_exactly_one_function(path: Path) -> None:
-    assert len(callers()[path.stem]) == 1, callers()[path.stem]
+    assert len(callers()[name_of(path)]) == 1, callers()[name_of(path)]
 
 
 def test_nothing_is_loaded_that_is_not_there() -> None:
-    names = {path.stem for path in FILES} | {f"schema/{path.stem}" for path in SCHEMA}
+    names = {name_of(path) for path in FILES} | {f"schema/{path.stem}" for path in SCHEMA}
     assert {name for name in callers() if not name.startswith("jobs_")} <= names
 
 

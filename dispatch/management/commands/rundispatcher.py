@@ -1,13 +1,16 @@
-"""Run the loops: dispatch, admit, hold, tick, rescue, upkeep. Any number of these processes work side by side."""
+"""Run the loops: dispatch, admit, hold, tick, rescue, upkeep, rollup, operate. Any number of these processes work side by
+side."""
 
 from __future__ import annotations
 
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dispatch.admitter import Admitter
@@ -16,8 +19,10 @@ from dispatch.heartbeat import Heartbeat
 from dispatch.holder import Holder
 from dispatch.janitor import Janitor
 from dispatch.loop import Loop, Pass
+from dispatch.operations import Operations
 from dispatch.ready import require_migrated
 from dispatch.rescuer import Rescuer
+from dispatch.rollup import Rollups
 from dispatch.shutdown import Shutdown
 from dispatch.ticker import Ticker
 from jobs import db
@@ -27,10 +32,12 @@ from jobs.models.process import ProcessKind
 
 logger = logging.getLogger(__name__)
 
-LOOPS = ("dispatch", "admit", "hold", "tick", "rescue", "upkeep")
+LOOPS = ("dispatch", "admit", "hold", "tick", "rescue", "upkeep", "rollup", "operate")
 STUCK_SECONDS = 600.0
 """A loop without a pass for so long hangs where no error reaches it: leave, so that whoever runs us starts anew."""
 STUCK = 75
+LEAVE_SECONDS = 10.0
+"""How long all loops together may take to end; what they do is rolled back, and done by the next."""
 
 
 class Command(BaseCommand):
@@ -51,6 +58,8 @@ class Command(BaseCommand):
             "tick": lambda: Ticker(database),
             "rescue": Rescuer,
             "upkeep": lambda: Janitor(database),
+            "rollup": Rollups,
+            "operate": lambda: Operations(database),
         }
         if unknown := set(only or ()) - set(makers):
             raise CommandError(f"--only knows {', '.join(makers)}, not {', '.join(sorted(unknown))}")
@@ -70,10 +79,14 @@ class Command(BaseCommand):
         logger.info("dispatcher started", extra={"loops": ",".join(only or LOOPS)})
         while not shutdown.drain.wait(1.0):
             self._exit_if_stuck(loops)
+        until = time.monotonic() + LEAVE_SECONDS
         for thread in threads:
-            thread.join(10.0)
-        with db.connect(database) as connection:
-            heartbeat.end(connection)
+            thread.join(max(0.0, until - time.monotonic()))
+        try:
+            with db.connect(database, patience=LEAVE_SECONDS) as connection:
+                heartbeat.end(connection)
+        except psycopg.Error as error:  # the lease of its row runs out by itself
+            logger.warning("left without the database", extra={"error": str(error).strip()})
 
     def _exit_if_stuck(self, loops: list[Loop]) -> None:
         for loop in loops:

@@ -25,6 +25,14 @@ class Window:
     def since(self, moment: datetime) -> Window:
         return Window(max(self.start, moment), self.end)
 
+    def first(self, length: timedelta) -> Window:
+        """Its beginning, of this length at most."""
+        return Window(self.start, min(self.end, self.start + length))
+
+    def last(self, length: timedelta) -> Window:
+        """Its end, of this length at most."""
+        return Window(max(self.start, self.end - length), self.end)
+
 
 def days(first: int, last: int) -> Window:
     """Whole days of the current zone, counted from today."""

@@ -1,0 +1,233 @@
+"""The overview: is everything on time, and if not, what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import HttpRequest
+
+from jobs import clock, rollups
+from jobs.console import course, errors, fleet, forecast, health, show
+from jobs.console.amounts import Count, lasting, many
+from jobs.console.queues import NAMES, QueueLine, queue_lines
+from jobs.console.reading import rows
+from jobs.console.remember import remembered
+from jobs.console.sections import address, named
+from jobs.console.types import type_lines
+from jobs.models import ProcessKind
+from jobs.models.rollup import Kind
+from jobs.scope import slugs_of
+from jobs.sql import load
+
+FULL = 20
+SHOWN = 8
+"""Queues that the overview lists, the worst first."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that burns, or will: "alarm" or "warning", where to see it and what it is."""
+
+    state: str
+    told: str
+    url: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class FullTenant:
+    pk: int
+    slug: str
+    max_running: int
+    running: int
+
+
+@remembered(5)
+def full_tenants(using: str = "default") -> list[FullTenant]:
+    """Those that run as many jobs as they may."""
+    return [FullTenant(*row) for row in rows(load("console/full_tenants"), {"limit": FULL}, using)]
+
+
+@dataclass(frozen=True)
+class Pulse:
+    """What the head of the page says."""
+
+    now: datetime
+    queues: Sequence[QueueLine]
+    waiting: Count
+    running: int
+    oldest: QueueLine | None
+    workers: int
+    dispatchers: int
+    lost: int
+    lag: timedelta | None
+    ever: bool
+    """Something has been scheduled, or some process ran, in the last day."""
+
+
+def pulse() -> Pulse:
+    lines = queue_lines()[:NAMES]
+    processes = [*fleet.process_lines(fleet.WORKING), *fleet.process_lines(fleet.DISPATCHING)]
+    live = [line for line in processes if line.is_live]
+    waits = [line for line in lines if line.oldest is not None]
+    waiting = sum(line.waiting.value for line in lines)
+    capped = any(line.waiting.is_capped for line in lines)
+    return Pulse(
+        now=clock.now(),
+        queues=lines,
+        waiting=Count(waiting, waiting if capped else None),
+        running=sum(line.running for line in lines),
+        oldest=max(waits, key=lambda line: line.wait or timedelta(), default=None),
+        workers=sum(line.kind == ProcessKind.WORKER for line in live),
+        dispatchers=sum(line.kind == ProcessKind.DISPATCHER for line in live),
+        lost=sum(line.state == "lost" for line in processes),
+        lag=fleet.dispatch_lag(),
+        ever=bool(processes) or any(line.waiting or line.later or line.running for line in lines),
+    )
+
+
+def gather(request: HttpRequest) -> dict[str, Any]:
+    """Of everything; for who sees some tenants alone, of these."""
+    if (slugs := slugs_of(request.user)) is not None:
+        return _own(request, tuple(slugs))
+    now = pulse()
+    failed = errors.failures("1h")
+    full = full_tenants()
+    told = course.course(Kind.ALL, "", request.GET.get("span", ""))
+    ahead = forecast.forecast()
+    problems = sorted(_problems(now, failed, full, told, ahead), key=lambda problem: problem.state)
+    worst = sorted(now.queues, key=_urgency)[:SHOWN]
+    return {
+        "pulse": now,
+        "problems": problems,
+        "state": problems[0].state if problems else "ok",
+        "course": told,
+        "spans": list(course.SPANS),
+        "flow": told.flow(),
+        "lateness": told.lateness(),
+        "ahead": ahead,
+        "ahead_chart": forecast.chart(ahead),
+        "failed": failed,
+        "groups": failed.groups[:5],
+        "full": full,
+        "lines": worst,
+        "more": max(len(now.queues) - len(worst), 0),
+    }
+
+
+def _own(request: HttpRequest, slugs: tuple[str, ...]) -> dict[str, Any]:
+    told = course.course(Kind.ALL, "", request.GET.get("span", ""), slugs)
+    ahead = forecast.forecast(slugs)
+    return {
+        "own": True,
+        "slugs": slugs,
+        "standing": rollups.backlog(Kind.ALL, slugs=slugs).get("", rollups.Standing("")),
+        "course": told,
+        "spans": list(course.SPANS),
+        "flow": told.flow(),
+        "lateness": told.lateness(),
+        "ahead": ahead,
+        "ahead_chart": forecast.chart(ahead),
+    }
+
+
+def _urgency(line: QueueLine) -> tuple[bool, bool, timedelta, int, str]:
+    """Sorts what needs a look to the front."""
+    wait = line.wait or timedelta()
+    return (not line.is_unserved, not line.is_late, -wait, -line.running - line.waiting.value, line.name)
+
+
+def _problems(
+    now: Pulse,
+    failed: errors.Failures,
+    full: Sequence[FullTenant],
+    told: course.Course,
+    ahead: forecast.Forecast,
+) -> Iterator[Problem]:
+    yield from _of_processes(now)
+    yield from _of_numbers(now, told, ahead)
+    yield from _of_queues(now.queues)
+    yield from _of_types()
+    yield from _of_days()
+    for tenant in full[:3]:
+        text = f"Tenant {show.visible(tenant.slug)} runs {tenant.running} of {tenant.max_running} jobs: others of its wait."
+        if tenant.max_running == 0:
+            text = f"Tenant {show.visible(tenant.slug)} may run no job: its limit is 0."
+        yield Problem("warning", text, address("jobs_tenant_change", object_id=tenant.pk), "its limits")
+    if failed.count:
+        ways = len(failed.groups)
+        text = f"{many(failed.count, 'job')} failed in the last hour, in {many(ways, 'way')}."
+        yield Problem("warning", text, address("jobs_job_errors") + "?span=1h", "errors")
+
+
+def _of_processes(now: Pulse) -> Iterator[Problem]:
+    workers, dispatchers = address("jobs_process_workers"), address("jobs_process_dispatchers")
+    if not now.dispatchers and now.ever:
+        yield Problem("alarm", "No dispatcher is alive: nothing new comes due.", dispatchers, "dispatchers")
+    if not now.workers and (now.waiting or now.running):
+        told = f"No worker is alive; {many(now.waiting, 'job is', 'jobs are')} due."
+        yield Problem("alarm", told, workers, "workers")
+    if now.lag is not None and now.lag > timedelta(seconds=10):
+        yield Problem("alarm", f"Dispatch is {lasting(now.lag)} behind.", dispatchers, "dispatchers")
+    if now.lost:
+        told = f"{many(now.lost, 'process was', 'processes were')} lost without a word in the last day."
+        yield Problem("warning", told, workers, "workers")
+
+
+def _of_numbers(now: Pulse, told: course.Course, ahead: forecast.Forecast) -> Iterator[Problem]:
+    if told.is_old and now.dispatchers:
+        reached = told.series.as_of
+        since = f"since {lasting(now.now - reached)}" if reached else "yet"
+        text = f"The numbers below have not been counted {since}: a dispatcher counts them."
+        yield Problem("warning", text, address("jobs_process_dispatchers"), "dispatchers")
+    elif not told.is_punctual and told.span == course.DEFAULT:
+        text = f"Only {told.on_time} of the jobs of the last 5 minutes started within 5 s of their due time."
+        yield Problem("warning", text)
+    if ahead.over:
+        text = f"In {many(ahead.over, 'minute')} of the next hour more jobs come due than were ever managed in a minute."
+        yield Problem("warning", text, address("jobs_job_forecast"), "forecast")
+
+
+def _of_queues(lines: Sequence[QueueLine]) -> Iterator[Problem]:
+    late = sorted((line for line in lines if line.is_late or line.is_unserved), key=_urgency)
+    for line in late[:5]:
+        name, url = show.visible(line.name), named("jobs_queue_one", line.name)
+        if line.is_unserved:
+            told = f"Queue {name}: {many(line.waiting, 'job is', 'jobs are')} due and no worker serves it."
+            yield Problem("alarm", told, url, "queue")
+        else:
+            yield Problem(
+                "alarm",
+                f"Queue {name} is late: its oldest job has waited {lasting(line.wait)}.",
+                url,
+                "queue",
+            )
+    if len(late) > 5:
+        yield Problem(
+            "alarm",
+            f"{many(len(late) - 5, 'more queue is', 'more queues are')} late.",
+            address("jobs_queue_changelist"),
+            "queues",
+        )
+
+
+def _of_types() -> Iterator[Problem]:
+    for line in [line for line in type_lines() if line.parked][:3]:
+        told = (
+            f"{many(line.parked, 'job')} of type {show.visible(line.name)} parked: no live worker knows it."
+        )
+        yield Problem("warning", told, named("jobs_job_type", line.name), "type")
+
+
+def _of_days() -> Iterator[Problem]:
+    ready = health.ready_days()
+    if ready is None:
+        yield Problem(
+            "warning", "The days of the tables could not be read.", address("jobs_job_health"), "health"
+        )
+    elif ready < health.READY:
+        told = f"Only {many(ready, 'day is', 'days are')} ready: jobs due later cannot be scheduled."
+        yield Problem("alarm", told, address("jobs_job_health"), "health")

@@ -1,0 +1,10 @@
+"""Durable operations: one verb on all jobs that a search finds, with preview, reason, pause, stop and undo."""
+
+from __future__ import annotations
+
+from jobs.operations.control import pause, resume, stop, undo
+from jobs.operations.preview import Preview, preview
+from jobs.operations.run import run_chunk
+from jobs.operations.start import OperationRefused, submit
+
+__all__ = ["OperationRefused", "Preview", "pause", "preview", "resume", "run_chunk", "stop", "submit", "undo"]

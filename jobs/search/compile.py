@@ -1,0 +1,301 @@
+"""Terms to a query: names looked up, windows set, contradictions refused. The same for lists, counts and operations."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import Any
+from uuid import UUID
+
+from jobs.ids import due_of
+from jobs.models import Tenant, UniqueKey
+from jobs.models.queue import Queue
+from jobs.registry import registry
+from jobs.search import times
+from jobs.search.terms import MAX_LENGTH, MAX_VALUES, SearchError, Term, parse
+from jobs.search.window import Window, days
+from jobs.states import FINAL, JobState
+
+LOOK_BACK = timedelta(days=7)
+"""With `finished:` alone, jobs due up to so long before and after are looked at."""
+_MOMENT = timedelta(milliseconds=1)
+_NAMES = {"type": "job_type__in", "queue": "queue__in", "group": "group__in"}
+_BIG = 1 << 63
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is asked for. `due` bounds every statement."""
+
+    terms: tuple[Term, ...]
+    due: Window
+    finished: Window | None = None
+    ids: frozenset[UUID] | None = None
+    states: frozenset[JobState] | None = None
+    """None: any."""
+    wanted: dict[str, Any] = field(default_factory=dict)
+    """Lookups on columns that job, timer and entry share."""
+    unwanted: dict[str, Any] = field(default_factory=dict)
+    crons: tuple[int, ...] = ()
+    errors: tuple[str, ...] = ()
+    actions: tuple[int, ...] = ()
+    workers: tuple[int, ...] = ()
+    overdue: bool = False
+    notes: tuple[str, ...] = ()
+    """What is worth telling beside the result."""
+
+    def __str__(self) -> str:
+        """As a line that means the same at any later time: windows are absolute and names are spelled out."""
+        said = [term for term in self.terms if term.name not in ("due", "finished")]
+        words = [str(term) for term in said]
+        if self.ids is None or any(term.name == "due" for term in self.terms):
+            words.append(f"due:{_span(self.due)}")
+        if self.finished:
+            words.append(f"finished:{_span(self.finished)}")
+        return " ".join(words)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing but windows: all jobs."""
+        return not any(term.name not in ("due", "finished") for term in self.terms)
+
+    @property
+    def tenants(self) -> list[int] | None:
+        found = self.wanted.get("tenant_id__in")
+        return None if found is None else list(found)
+
+
+def compile_query(
+    text: str,
+    now: datetime,
+    *,
+    scope: Collection[int] | None = None,
+    default: Window | None = None,
+    limit: int = MAX_LENGTH,
+) -> Query:
+    """What a line asks for. `scope`: ids of the tenants that exist for whoever asks; None: all. `default`: the window of
+    due times when the line has none; None: yesterday until tomorrow. SearchError says what cannot be understood."""
+    terms = [_looked_up(term, scope) if not term.name else term for term in parse(text, limit)]
+    return _Compiler(terms, now, scope).query(default)
+
+
+class _Compiler:
+    def __init__(self, terms: Sequence[Term], now: datetime, scope: Collection[int] | None) -> None:
+        self.terms, self.now, self.scope = list(terms), now, scope
+        self.said = {term.name: term for term in terms if not term.negated}
+        self.excluded = {term.name: term for term in terms if term.negated}
+        self.notes: list[str] = []
+
+    def query(self, default: Window | None) -> Query:
+        ids = self._ids()
+        finished = times.window(self.said["finished"], self.now) if "finished" in self.said else None
+        wanted: dict[str, Any] = {}
+        unwanted: dict[str, Any] = {}
+        for name, lookup in _NAMES.items():
+            if term := self.said.get(name):
+                wanted[lookup] = self._types(term) if name == "type" else list(term.values)
+            if term := self.excluded.get(name):
+                unwanted[lookup] = self._types(term) if name == "type" else list(term.values)
+        self._tenants(wanted, unwanted)
+        return Query(
+            terms=tuple(self.terms),
+            due=self._due(default, finished, ids),
+            finished=finished,
+            ids=ids,
+            states=self._states(finished),
+            wanted=wanted,
+            unwanted=unwanted,
+            crons=self._numbers("cron"),
+            errors=self.said["error"].values if "error" in self.said else (),
+            actions=self._numbers("action"),
+            workers=self._numbers("worker"),
+            overdue=self._overdue(),
+            notes=tuple(self.notes),
+        )
+
+    def _due(self, default: Window | None, finished: Window | None, ids: frozenset[UUID] | None) -> Window:
+        if term := self.said.get("due"):
+            return times.window(term, self.now)
+        if ids:
+            dues = [due_of(each) for each in ids]
+            return Window(min(dues), max(dues) + _MOMENT)
+        if finished:
+            return Window(finished.start - LOOK_BACK, finished.end + LOOK_BACK)
+        return default or days(-1, 1)
+
+    def _ids(self) -> frozenset[UUID] | None:
+        """Those of id: and of the jobs that hold the keys; the line then names the ids."""
+        found: set[UUID] | None = None
+        if term := self.said.get("id"):
+            found = {_id(value, term) for value in term.values}
+        if term := self.said.get("key"):
+            holders = UniqueKey.objects.filter(key__in=term.values)
+            if self.scope is not None:
+                holders = holders.filter(tenant_id__in=self.scope)
+            held = set(holders.values_list("job_id", flat=True)[: MAX_VALUES + 1])
+            if len(held) > MAX_VALUES:
+                raise SearchError(
+                    f"More than {MAX_VALUES} jobs hold these keys.",
+                    term.start,
+                    term.end,
+                    "Write one key, or add tenant:",
+                )
+            if not held:
+                self.notes.append(
+                    "No job holds this key now. A key is held until its job has ended, or for the time that was asked for."
+                )
+            found = held if found is None else found & held
+            ids = Term("id", tuple(sorted(map(str, found))), term.start, term.end)
+            self.terms = [each for each in self.terms if each.name not in ("id", "key")] + (
+                [ids] if found else [term]
+            )
+        return None if found is None else frozenset(found)
+
+    def _types(self, term: Term) -> list[str]:
+        known = registry.names()
+        found: list[str] = []
+        for value in term.values:
+            matches = [name for name in known if fnmatchcase(name, value)] if "*" in value else [value]
+            if not matches:
+                raise SearchError(
+                    f"No registered type is like “{value}”.", term.start, term.end, _near(value, known)
+                )
+            if value not in known and matches == [value]:
+                self.notes.append(f"No type “{value}” is registered here. {_near(value, known)}".strip())
+            found += matches
+        if len(found) > MAX_VALUES:
+            raise SearchError(f"That is more than {MAX_VALUES} types.", term.start, term.end)
+        return found
+
+    def _tenants(self, wanted: dict[str, Any], unwanted: dict[str, Any]) -> None:
+        """As ids, as values: with a subquery in their place the planner takes a rare tenant for a common one."""
+        if term := self.excluded.get("tenant"):
+            unwanted["tenant_id__in"] = self._ids_of(term)
+        if term := self.said.get("tenant"):
+            wanted["tenant_id__in"] = self._ids_of(term)
+        elif self.scope is not None:
+            wanted["tenant_id__in"] = sorted(self.scope)
+
+    def _ids_of(self, term: Term) -> list[int]:
+        tenants = Tenant.objects.all() if self.scope is None else Tenant.objects.filter(pk__in=self.scope)
+        found = dict(tenants.filter(slug__in=term.values).values_list("slug", "id"))
+        for value in term.values:
+            if value not in found:
+                near = tenants.filter(slug__istartswith=value[:3]).values_list("slug", flat=True)[:200]
+                raise SearchError(
+                    f"There is no tenant “{value}”.", term.start, term.end, _near(value, list(near))
+                )
+        return sorted(found.values())
+
+    def _states(self, finished: Window | None) -> frozenset[JobState] | None:
+        states: frozenset[JobState] | None = None
+        if term := self.said.get("state"):
+            states = _read_states(term)
+        if term := self.excluded.get("state"):
+            states = (states or frozenset(JobState)) - _read_states(term)
+        implied: list[tuple[str, frozenset[JobState], str]] = []
+        if finished:
+            implied.append(("finished", FINAL, "jobs that have ended"))
+        if "error" in self.said:
+            implied.append(("error", frozenset({JobState.FAILED}), "failed jobs"))
+        if "worker" in self.said:
+            implied.append(("worker", frozenset({JobState.RUNNING}), "running jobs"))
+        if "is" in self.said:
+            implied.append(("is", frozenset({JobState.QUEUED}), "queued jobs"))
+        for name, of, words in implied:
+            term = self.said[name]
+            states = of if states is None else states & of
+            if not states:
+                raise SearchError(
+                    f"{name}: is about {words}, which the other terms exclude.", term.start, term.end
+                )
+        if states is not None and not states:
+            term = self.excluded["state"]
+            raise SearchError("No state is left.", term.start, term.end)
+        return states
+
+    def _numbers(self, name: str) -> tuple[int, ...]:
+        if not (term := self.said.get(name)):
+            return ()
+        for value in term.values:
+            if not (value.isascii() and value.isdigit() and int(value) < _BIG):
+                raise SearchError(f"{name}: takes numbers, not “{value}”.", term.start, term.end)
+        return tuple(int(value) for value in term.values)
+
+    def _overdue(self) -> bool:
+        if not (term := self.said.get("is")):
+            return False
+        if term.values != ("overdue",):
+            raise SearchError("is: knows overdue alone.", term.start, term.end, "Write is:overdue")
+        return True
+
+
+def _read_states(term: Term) -> frozenset[JobState]:
+    known = [state.value for state in JobState]
+    for value in term.values:
+        if value not in known:
+            raise SearchError(
+                f"There is no state “{value}”.",
+                term.start,
+                term.end,
+                _near(value, known) or f"There are {', '.join(known)}.",
+            )
+    return frozenset(JobState(value) for value in term.values)
+
+
+def _looked_up(term: Term, scope: Collection[int] | None) -> Term:
+    """What a value without a name means: an id, or whatever bears exactly this name. More than one thing is asked back."""
+    (value,) = term.values
+    try:
+        _id(value, term)
+        return Term("id", (value,), term.start, term.end)
+    except SearchError:
+        pass
+    tenants = Tenant.objects.filter(slug=value)
+    held = UniqueKey.objects.filter(key=value)
+    if scope is not None:
+        tenants, held = tenants.filter(pk__in=scope), held.filter(tenant_id__in=scope)
+    queues = {each.queue for each in registry.types()}
+    there = {
+        "key": held.exists(),
+        "type": value in registry.names(),
+        "tenant": tenants.exists(),
+        "queue": value in queues or Queue.objects.filter(name=value).exists(),
+    }
+    found = [name for name, is_there in there.items() if is_there]
+    if found == ["type", "queue"]:
+        found = ["type"]  # a type's own queue bears its name
+    if len(found) == 1:
+        return Term(found[0], (value,), term.start, term.end)
+    written = [str(Term(name, (value,), 0, 0)) for name in found]
+    if found:
+        raise SearchError(
+            f"“{value}” names several things.", term.start, term.end, f"Write {' or '.join(written)}"
+        )
+    raise SearchError(
+        f"“{value}” is no job id, and no key, type, tenant or queue has this name.",
+        term.start,
+        term.end,
+        "For a group write group:…",
+    )
+
+
+def _id(value: str, term: Term) -> UUID:
+    try:
+        found = UUID(value.strip())
+        due_of(found)
+    except (ValueError, OverflowError):
+        raise SearchError(f"“{value[:60]}” is no job id.", term.start, term.end) from None
+    return found
+
+
+def _near(value: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(value.strip("*"), known, 1)
+    return f"Did you mean {near[0]}?" if near else ""
+
+
+def _span(window: Window) -> str:
+    return f"{times.moment_text(window.start)}..{times.moment_text(window.end)}"

@@ -1,0 +1,107 @@
+"""Live refresh: what changes is shown without a reload, and nothing is taken away from under the hands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.contrib.auth.models import User
+
+from jobs.console import remember
+from jobs.states import JobState
+from tests.browser.conftest import Visit
+from tests.factories import Connection, claim, process, schedule
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    remember.forget()
+    yield
+    remember.forget()
+
+
+def press_refresh(visit: Visit) -> None:
+    """As the timer would, and the end of it."""
+    remember.forget()
+    with visit.page.expect_response(lambda response: response.request.resource_type == "fetch"):
+        visit.page.keyboard.press("r")
+
+
+def test_the_page_of_a_job_follows_it(desk: Visit, connection: Connection, maria: User) -> None:
+    job = schedule()
+    page = desk.go(f"/admin/jobs/job/{job.pk}/change/")
+    page.locator("#live .job-state .state-queued").wait_for()
+    claim(connection, job, process(connection))
+    press_refresh(desk)
+    page.locator("#live .job-state .state-running").wait_for()
+
+
+def test_a_list_does_not_jump_but_offers_what_is_new(
+    desk: Visit, connection: Connection, maria: User
+) -> None:
+    job = schedule()
+    page = desk.go("/admin/jobs/job/")
+    schedule(), schedule()
+    claim(connection, job, process(connection))
+    press_refresh(desk)
+    pill = page.locator("#new-rows")
+    pill.wait_for()
+    assert pill.inner_text() == "2 new"
+    assert page.locator("#result_list tbody tr").count() == 1
+    assert page.locator("#result_list tbody tr .state").inner_text() == JobState.RUNNING
+    pill.click()
+    page.wait_for_function("document.querySelectorAll('#result_list tbody tr').length === 3")
+
+
+def test_what_has_the_focus_stays(desk: Visit, connection: Connection, maria: User) -> None:
+    job = schedule()
+    page = desk.go(f"/admin/jobs/job/{job.pk}/change/")
+    page.locator("#live a").first.focus()
+    claim(connection, job, process(connection))
+    press_refresh(desk)
+    assert page.locator("#live .job-state .state-queued").count() == 1
+    page.evaluate("document.activeElement.blur()")
+    press_refresh(desk)
+    page.locator("#live .job-state .state-running").wait_for()
+
+
+def test_the_same_again_is_not_sent_again(desk: Visit, connection: Connection, maria: User) -> None:
+    job = schedule("test.noop", tenant="acme")
+    page = desk.go(f"/admin/jobs/job/{job.pk}/change/")
+    statuses = []
+    page.on("response", lambda response: statuses.append(response.status))
+    press_refresh(desk)
+    press_refresh(desk)
+    assert statuses == [200, 304]
+
+
+def test_a_server_that_is_gone_is_told_and_survived(desk: Visit, connection: Connection, maria: User) -> None:
+    job = schedule()
+    page = desk.go(f"/admin/jobs/job/{job.pk}/change/")
+    page.clock.install()
+    page.reload()
+    page.route("**/*_live=1*", lambda route: route.fulfill(status=503, body=""))
+    page.clock.run_for(60_000)
+    age = page.locator("[data-age]")
+    age.get_by_text("old").wait_for()
+    desk.said.clear()  # the browser itself reports an answer of 503
+    page.unroute("**/*_live=1*")
+    press_refresh(desk)
+    page.wait_for_function("document.querySelector('[data-age]').hidden")
+
+
+def test_a_hidden_page_does_not_ask(desk: Visit, connection: Connection, maria: User) -> None:
+    job = schedule()
+    page = desk.go(f"/admin/jobs/job/{job.pk}/change/")
+    page.clock.install()
+    page.reload()
+    page.evaluate(
+        "Object.defineProperty(document, 'hidden', {get: () => true});"
+        "document.dispatchEvent(new Event('visibilitychange'))"
+    )
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.run_for(120_000)
+    assert asked == []
