@@ -78,7 +78,7 @@ def gather(request: HttpRequest, tenant: Tenant) -> dict[str, Any]:
     now = clock.now()
     told = course.course(Kind.TENANT, tenant.slug, request.GET.get("span", ""))
     slugs = slugs_of(request.user)
-    everyone = course.course(Kind.ALL, "", request.GET.get("span", "")) if slugs is None else None
+    everyone = course.pasts(Kind.ALL, ("",))[""] if slugs is None else None
     standing = rollups.backlog(Kind.TENANT, names=[tenant.slug]).get(
         tenant.slug, rollups.Standing(tenant.slug)
     )
