@@ -9,12 +9,12 @@ WORKERS ?= 2
 
 READY := $(if $(filter $(VENV)/bin/python,$(PY)),$(VENV)/.ready)
 PYTEST := -m pytest -n $(WORKERS) --dist loadfile
-SUITE := -m "not bench and not postgres15 and not browser"
+SUITE := -m "not bench and not postgres15 and not browser and not model"
 BROWSER := $(if $(filter $(VENV)/bin/python,$(PY)),$(VENV)/.browser)
 ON_15 := $(wildcard tests/db tests/schema tests/concurrency)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo run stop test test-extra browser check fix bench bench-fair
+.PHONY: help venv demo run stop test test-extra postgres15 browser model storm check fix bench bench-fair
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -39,10 +39,10 @@ stop: $(READY) ## stop the PostgreSQL that demo, run or manage.py started
 test: $(READY) ## the test suite, on a PostgreSQL of its own
 	$(PY) $(PYTEST) $(SUITE) $(ARGS)
 
-test-extra: $(READY) ## the database on PostgreSQL 15, processes under a role with rows only, then `make browser`
+test-extra: postgres15 browser model storm ## the next four: what needs more than Python and make
+
+postgres15: $(READY) ## what touches the database again, on Debian's PostgreSQL 15
 	TEST_POSTGRES=15 $(PY) $(PYTEST) -m "not bench" $(ON_15) $(ARGS)
-	TEST_ROLE=application $(PY) $(PYTEST) -m "not bench" tests/process $(ARGS)
-	$(MAKE) browser
 
 browser: $(READY) $(BROWSER) ## the operator console in Debian's Chromium: journeys, accessibility, policy
 	$(PY) $(PYTEST) -m browser tests/browser $(ARGS)
@@ -50,6 +50,12 @@ browser: $(READY) $(BROWSER) ## the operator console in Debian's Chromium: journ
 $(VENV)/.browser: $(VENV)/.ready
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'
 	@touch $@
+
+model: $(READY) ## check the formal model of a job's life, and that each guard it lacks is missed (needs spin and gcc)
+	$(PY) -m tests.model
+
+storm: $(READY) ## three minutes of faults against a real cluster, nothing lost (needs pgbouncer and gcc)
+	$(PY) -m tests.storm $(STORM)
 
 check: $(READY) ## lint, format, types, layers, migrations
 	$(PY) -m ruff check .

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import random
+import time
 from datetime import datetime
 from typing import Any
 
 from django.db import OperationalError, connections, transaction
 
 from dispatch.executor import AsyncLoop, call, completed, result_of_error
+from dispatch.settler import RETRY
 from jobs import admission, db
+from jobs.conf import conf
 from jobs.context import Context
 from jobs.leases import settle
 from jobs.registry import JobType
@@ -54,10 +58,21 @@ def execute_atomic(
 
 
 def _was_committed(claim: Claim, using: str) -> bool:
-    """After a commit whose reply was lost: an entry that still bears our token says it was rolled back."""
-    with db.connect(using) as connection:
-        row = connection.execute(
-            "SELECT FROM jobs_queueentry WHERE job_id = %s AND lease_token = %s FOR UPDATE",
-            [claim.held.job_id, claim.held.lease_token],
-        ).fetchone()
-    return row is None
+    """After a commit whose reply was lost: an entry that still bears our token says it was rolled back. Asked until the
+    database answers: without an answer nobody could settle the job, and its lease is renewed for ever."""
+    wait = RETRY[0]
+    while True:
+        try:
+            with db.connect(using, patience=conf().lease.total_seconds()) as connection:
+                row = connection.execute(
+                    "SELECT FROM jobs_queueentry WHERE job_id = %s AND lease_token = %s FOR UPDATE",
+                    [claim.held.job_id, claim.held.lease_token],
+                ).fetchone()
+        except db.INFRASTRUCTURE as error:
+            logger.warning(
+                "a commit is in doubt", extra={"job": str(claim.held.job_id), "error": str(error).strip()}
+            )
+            time.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311
+            wait = min(RETRY[1], wait * 2)
+        else:
+            return row is None

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from typing import Any
 
 from django.db import close_old_connections, connections, reset_queries
@@ -15,6 +16,8 @@ from django.dispatch import receiver
 from psycopg.pq import TransactionStatus
 
 logger = logging.getLogger(__name__)
+
+_numbers = count()
 
 
 class _Used:
@@ -92,7 +95,8 @@ def _reset(connection: BaseDatabaseWrapper) -> None:
             logger.warning("a body left a transaction open", extra={"database": connection.alias})
             _drop(connection)
         elif connection.connection is not None and connection.vendor == "postgresql":
-            connection.connection.execute("DISCARD ALL")
+            # A new text each time: psycopg forgets what it had prepared only by a statement it has not seen before.
+            connection.connection.execute(f"DISCARD ALL -- {next(_numbers)}")
             connection.init_connection_state()
     except Exception as error:
         logger.info(

@@ -9,9 +9,11 @@ from datetime import datetime
 from typing import Any, Protocol
 
 import psycopg
+from django.db import InterfaceError, InternalError, OperationalError
 
 from jobs import db
 from jobs.clock import DatabaseClock, boottime
+from jobs.conf import conf
 
 Connection = psycopg.Connection[Any]
 
@@ -21,6 +23,8 @@ BACKOFF = (0.2, 5.0)
 """Seconds: the first wait after an error, and the longest."""
 CONFLICTS = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 CONFLICT_TRIES = 3
+DJANGOS = (OperationalError, InterfaceError, InternalError)
+"""What Django makes of such errors, on its connection."""
 
 
 class Pass(Protocol):
@@ -69,7 +73,12 @@ class Loop:
     def run_pass(self) -> int:
         """One pass; a deadlock or serialisation failure is tried again at once, as it was rolled back whole."""
         if self._connection is None or self._connection.closed:
-            self._connection = db.connect(self.using, name=f"punctual {self.work.name}", generic=self.generic)
+            self._connection = db.connect(
+                self.using,
+                name=f"punctual {self.work.name}",
+                generic=self.generic,
+                patience=conf().lease.total_seconds(),
+            )
         for attempt in range(1, CONFLICT_TRIES + 1):
             try:
                 amount = self.work.run_once(self._connection, self.clock.read(self._connection))
@@ -84,7 +93,7 @@ class Loop:
         self.work.interrupted()
         self._close()
         wait: float = min(BACKOFF[1], BACKOFF[0] * 2 ** min(failures - 1, 10)) * random.uniform(0.5, 1.0)  # noqa: S311
-        if isinstance(error, psycopg.OperationalError):
+        if isinstance(error, (*db.INFRASTRUCTURE, *DJANGOS)):
             logger.warning(
                 "database lost", extra={"loop": self.work.name, "error": str(error).strip(), "wait": wait}
             )

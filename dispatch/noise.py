@@ -17,8 +17,10 @@ from jobs.results import Claim
 
 RECENT = 10.0
 """Seconds for which a tenant that was served counts as one of the others."""
-MOMENT = 0.05
-"""Seconds of work on its share of the threads that a tenant may have waiting behind what runs."""
+QUICK = 0.05
+"""Seconds: a thread that runs so short a body is soon free, whoever's it is."""
+MOMENT = 0.25
+"""Seconds of quick work on its share of the threads that a tenant may have waiting, behind what the others have."""
 
 
 class Noise:
@@ -41,7 +43,8 @@ class Noise:
         if share >= 1 or not (rivals or self._others(tenant_id)):
             return None
         base = self._base(share)
-        most = base + int(base * MOMENT / self.pace.of_tenant(tenant_id))
+        pace = self.pace.of_tenant(tenant_id)
+        most = base + (int(base * MOMENT / pace) if pace < QUICK else 0)
         room = most - self._of(tenant_id)
         return room if 2 * room > most - base else 0  # what waits is filled up when half of it is gone
 

@@ -30,7 +30,6 @@ BATCH = 500
 GATHER = 0.01
 """Seconds in which results gather behind the first one."""
 RETRY = (0.1, 5.0)
-INFRASTRUCTURE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.InternalError)
 
 
 class Settler:
@@ -92,11 +91,13 @@ class Settler:
         while True:
             try:
                 if self._connection is None or self._connection.closed:
-                    self._connection = db.connect(self.using, name=self.name, generic=True)
+                    self._connection = db.connect(
+                        self.using, name=self.name, generic=True, patience=conf().lease.total_seconds()
+                    )
                 settled = settle(self._connection, batch)
                 self._settled(settled)
                 break
-            except INFRASTRUCTURE as error:
+            except db.INFRASTRUCTURE as error:
                 logger.warning("results wait", extra={"results": len(batch), "error": str(error).strip()})
                 self._close()
                 time.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311

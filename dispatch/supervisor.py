@@ -185,10 +185,13 @@ class Supervisor:
 
     def _connect(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = db.connect(self.settings.using, name="punctual supervisor", generic=True)
+            # Direct: a renewal must not stand in a pooler's queue, nor its lock_timeout stay in a session of others.
+            third = conf().lease.total_seconds() / 3
+            self._connection = db.connect(
+                self.settings.using, direct=True, name="punctual supervisor", generic=True, patience=third
+            )
             self._connection.execute(
-                "SELECT set_config('lock_timeout', %s, false)",
-                [f"{int(conf().lease.total_seconds() * 250)}ms"],
+                "SELECT set_config('lock_timeout', %s, false)", [f"{int(third * 750)}ms"]
             )
         return self._connection
 

@@ -203,7 +203,9 @@ class Worker:
 
     def _connect(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = db.connect(self.settings.using, name=self.name, generic=True)
+            self._connection = db.connect(
+                self.settings.using, name=self.name, generic=True, patience=conf().lease.total_seconds()
+            )
             self.clock.read(self._connection)
             if self.settings.listen:
                 self.wakeup.listen(self._connection)

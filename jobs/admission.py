@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -23,7 +22,7 @@ def after_commit(keys: set[Key], using: str) -> None:
     if not keys:
         return
     _asked.setdefault(connections[using], set()).update(keys)
-    transaction.on_commit(partial(_admit, using), using=using, robust=True)
+    transaction.on_commit(lambda: _admit(using), using=using, robust=True)
 
 
 def _admit(using: str) -> None:

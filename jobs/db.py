@@ -13,6 +13,10 @@ from typing import Any
 import psycopg
 from django.db import connections
 
+from jobs.patience import Session, watch
+
+INFRASTRUCTURE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.InternalError)
+"""Errors that say something of the server (gone, full, read-only, out of time), nothing of what was asked of it."""
 _NEVER = 1 << 31
 """Executions after which psycopg prepares a statement by itself."""
 DIRECT_ALIAS = "direct"
@@ -25,11 +29,17 @@ def is_pooled(using: str) -> bool:
 
 
 def connect(
-    using: str = "default", *, direct: bool = False, name: str = "punctual", generic: bool = False
+    using: str = "default",
+    *,
+    direct: bool = False,
+    name: str = "punctual",
+    generic: bool = False,
+    patience: float | None = None,
 ) -> psycopg.Connection[Any]:
     """Open a connection of our own. `name` is its application_name, by which a supervisor finds a child's sessions.
     `generic`: plan what has parameters once for all values. Only for sessions whose statements name no partitioned
-    parent and have one plan whatever the statistics say.
+    parent and have one plan whatever the statistics say. `patience`: seconds that one round trip may take before the
+    connection is cut, as a server that has fallen silent; None: for ever.
     psycopg.OperationalError when the server cannot be reached."""
     pooled = is_pooled(using) and not direct
     alias = DIRECT_ALIAS if direct and is_pooled(using) else using
@@ -37,9 +47,9 @@ def connect(
     for ours in ("context", "cursor_factory", "prepare_threshold"):
         params.pop(ours, None)
     params["application_name"] = name[:63]
-    connection: psycopg.Connection[Any] = psycopg.connect(
-        **params, autocommit=True, prepare_threshold=None if pooled else _NEVER
-    )
+    connection = Session.connect(**params, autocommit=True, prepare_threshold=None if pooled else _NEVER)
+    if patience is not None:
+        watch(connection, patience)
     if generic and not pooled:
         # A plan that was made while a table had one page must not read it whole when it has a million rows. What is
         # asked one by one is different each time: nothing to remember.

@@ -33,6 +33,7 @@ class Shell:
     """Who runs a command on a host: may do all, and is recorded by the name of the account."""
 
     is_authenticated = True
+    origin = ("command", None)
 
     def get_username(self) -> str:
         try:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, NoReturn, Self
 from uuid import UUID
 
-from django.db import models
+from django.db import connections, models
 from django.db.models import Case, F, FilteredRelation, Q, Value, When
 from django.db.models.functions import Now
 
@@ -77,8 +77,12 @@ class JobQuerySet(models.QuerySet[Any]):
 
     def _chunks(self) -> Iterator[list[UUID]]:
         ids = self.values_list("pk", flat=True).iterator(chunk_size=CHUNK)
-        while chunk := list(islice(ids, CHUNK)):
+        while chunk := self._next(ids):
             yield chunk
+
+    def _next(self, ids: Iterator[UUID]) -> list[UUID]:
+        with connections[self.db].wrap_database_errors:  # Django lets those of closing its cursor through
+            return list(islice(ids, CHUNK))
 
     def update(self, **kwargs: Any) -> NoReturn:
         raise TypeError("jobs are immutable: use cancel(), retry() or reschedule()")

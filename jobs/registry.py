@@ -214,7 +214,9 @@ def _check(made: JobType) -> None:
     if made.atomic and (made.is_async or timeout is None):
         raise NotConfigured(f"@job_type({made.name!r}): an atomic handler is not async and has a timeout")
     if any(not part for path in made.shown for part in path.split(".")):
-        raise NotConfigured(f"@job_type({made.name!r}): a path of shown has a name between all dots, as in items.*.sku")
+        raise NotConfigured(
+            f"@job_type({made.name!r}): a path of shown has a name between all dots, as in items.*.sku"
+        )
     if not inspect.signature(made.handler).parameters:
         raise NotConfigured(f"@job_type({made.name!r}): the handler takes no context; add a first parameter")
 

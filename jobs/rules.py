@@ -82,7 +82,7 @@ Rule = Callable[[Case], Iterator[Reason]]
 
 
 def held(case: Case) -> Iterator[Reason]:
-    """Everything, the queue or the tenant is paused."""
+    """Everything, its queue, tenant, type or group is paused."""
     for hold in case.holds:
         what = "everything is" if hold.scope == "all" else f"{hold.scope} {hold.key} is"
         text = f"{what} paused since {moment(hold.since)}"

@@ -40,7 +40,8 @@ def tenant_ids(slugs: Iterable[str], using: str = "default") -> dict[str, int]:
     if unknown := [slug for slug in wanted if slug not in found]:
         read = _read(unknown, using)
         if missing := [slug for slug in unknown if slug not in read]:
-            read |= _make(missing, using)
+            with connections[using].wrap_database_errors:
+                read |= _make(missing, using)
         with _lock:
             _ids.update({(using, slug): (tenant_id, now) for slug, tenant_id in read.items()})
         found |= read

@@ -107,8 +107,7 @@ def _waiting(entry: QueueEntry, using: str) -> Iterator[Reason]:
         yield _not_due(entry)
     if entry.parked is not None:
         yield from _parked(entry, holds, using)
-    paused = [hold for hold in holds if entry.parked is None or hold.scope not in ("type", "group")]
-    case = Case(facts, paused, entry.queue, entry.job_type)
+    case = Case(facts, holds, entry.queue, entry.job_type)
     for rule in RULES:
         yield from rule(case)
     if entry.crashes:
@@ -150,18 +149,8 @@ def _parked(entry: QueueEntry, holds: list[Held], using: str) -> Iterator[Reason
         yield Reason("concurrency_key", text)
     elif entry.parked == Parked.TYPE:
         yield Reason("no_worker_for_type", f"no live worker knew the type {entry.job_type}, so it was parked")
-    else:
-        found = [hold for hold in holds if hold.scope in ("type", "group")]
-        if not found:
-            yield Reason("held", "its type or group was held; it comes back within moments")
-        for hold in found:
-            by = f" by {hold.by}" if hold.by else ""
-            reason = f": {hold.reason}" if hold.reason else ""
-            yield Reason(
-                f"held_{hold.scope}",
-                f"{hold.scope} {hold.key} is held since {moment(hold.since)}{by}{reason}",
-                until=hold.until,
-            )
+    elif not any(hold.scope in ("type", "group") for hold in holds):
+        yield Reason("paused", "its type or group was paused, and it has not come back yet")
 
 
 def _facts(entry: QueueEntry, using: str) -> tuple[Facts, list[Held]]:

@@ -117,6 +117,13 @@ def _typed(name: str, value: str, hint: Any) -> Any:
     return _READERS[hint](name, value)
 
 
+def _number(name: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise NotConfigured(f"{name} is {value!r}; it must be a number") from None
+
+
 def _whole(name: str, value: str) -> int:
     try:
         return int(value)
@@ -133,6 +140,7 @@ def _seconds(name: str, value: str) -> timedelta:
 
 _READERS: dict[Any, Callable[[str, str], Any]] = {
     int: _whole,
+    float: _number,
     timedelta: _seconds,
     str: lambda _, value: value,
 }

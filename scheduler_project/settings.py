@@ -65,12 +65,23 @@ TEMPLATES = [
 ]
 
 
+# A host that vanished, or a firewall that forgot the connection, is noticed within half a minute instead of hours.
+_SILENCE = {
+    "keepalives_idle": 15,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+
+
 def _database(name: str, default: str | None = None) -> dict[str, Any]:
     found = env.database(name, default)
     found.setdefault("CONN_MAX_AGE", 60)
     found.setdefault("CONN_HEALTH_CHECKS", True)  # the web processes outlive a restart of the database
     found["OPTIONS"].setdefault("application_name", "punctual")
     found["OPTIONS"].setdefault("connect_timeout", 10)
+    for name, value in _SILENCE.items():
+        found["OPTIONS"].setdefault(name, value)
     return found
 
 

@@ -38,7 +38,7 @@ def _admit(connection: Connection, keys: list[Key]) -> int:
     with connection.pipeline(), connection.transaction():
         # A snapshot of the whole transaction would be older than the lock.
         connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        connection.execute(load("lock_keys"), {"hashes": arrays.int8s(sorted(map(_hash, keys)))})
+        connection.execute(load("lock_keys"), {"hashes": arrays.int8s([_hash(key) for key in keys])})
         values = {
             "tenants": arrays.int8s([tenant_id for tenant_id, _ in keys]),
             "names": [name for _, name in keys],

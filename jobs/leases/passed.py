@@ -12,6 +12,9 @@ from jobs.leases.ring import Ring
 
 FREE_SECONDS = 0.02
 """Seconds between two questions for tenants that were at their limit; an own settle brings one back at once."""
+IN_VAIN, SELDOM = 4, 16
+"""After so many questions in vain each one waits twice as long as the one before, up to so many times: a slot that
+becomes free is mostly taken again by whose job has ended, who needs no question."""
 BUSY_SECONDS = (0.005, 0.02)
 """How long a tenant or queue that another claimer has locked is passed over."""
 BUSY_SHARE, IDLE_SHARE = 20, 4
@@ -37,7 +40,7 @@ class Passed:
         self.tied: set[int] = set()
         """Their entries must start at once: until a thread is free."""
         self._freed: deque[int] = deque()
-        self._asked, self._asking = float("-inf"), 0.0
+        self._asked, self._asking, self._vain = float("-inf"), 0.0, 0
 
     def __bool__(self) -> bool:
         return bool(self.full or self.later or self.busy or self.noisy or self._freed or self.tied)
@@ -72,9 +75,9 @@ class Passed:
 
     def retry_in(self) -> float | None:
         """Seconds until somebody is worth another try; None when there is nobody."""
-        if self.full:
-            return FREE_SECONDS
         times = [at for kind in (self.busy, self.later, self.noisy) for at in kind.values()]
+        if self.full:
+            times.append(self._asked + self._interval())
         return max(0.0, min(times) - time.monotonic()) if times else None
 
     def bring_back(self, ask: Ask) -> None:
@@ -86,19 +89,26 @@ class Passed:
             for tenant_id in [tenant for tenant, until in kind.items() if until <= now]:
                 del kind[tenant_id]
                 self.ring.bring_back(tenant_id)
-        share = BUSY_SHARE if len(self.ring) else IDLE_SHARE
-        if now < self._asked + max(FREE_SECONDS, share * self._asking):
+        if now < self._asked + self._interval():
             return
         tenants = [*self.full, *(tenant for tenant, at in self.later.items() if at <= now)]
         if not tenants:
             return
+        self._vain += 1
         for tenant_id, wait in ask(tenants):
             if wait is None:
+                self._vain = 0
                 self._return(tenant_id)
             else:
                 self._await(tenant_id, wait)
         self._asked = time.monotonic()
         self._asking = self._asked - now
+
+    def _interval(self) -> float:
+        """Seconds between two questions."""
+        share = BUSY_SHARE if len(self.ring) else IDLE_SHARE
+        seldom = min(SELDOM, 1 << max(0, self._vain - IN_VAIN))
+        return max(FREE_SECONDS * seldom, share * self._asking)
 
     def _await(self, tenant_id: int, wait: float | None) -> None:
         if wait:
@@ -106,6 +116,8 @@ class Passed:
             self.later[tenant_id] = time.monotonic() + max(FREE_SECONDS, min(wait, LONGEST_WAIT))
         else:
             self.later.pop(tenant_id, None)
+            if not self.full:
+                self._asked = time.monotonic()
             self.full.add(tenant_id)
 
     def _return(self, tenant_id: int) -> None:

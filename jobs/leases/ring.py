@@ -17,6 +17,8 @@ Mark = tuple[datetime, UUID]
 """(run_at, job_id): a burst shares one run_at."""
 
 NIL = UUID(int=0)
+ANYWHERE = -1
+"""Where a claimer begins its first round: numbers of tenants are no place in it, as they have gaps."""
 BEGINNING: Mark = (datetime(1970, 1, 1, tzinfo=UTC), NIL)
 
 
@@ -47,7 +49,7 @@ class Ring:
         self._turns: list[int] = []
         self._away: set[int] = set()
         self._total = 0
-        self._cursor = random.getrandbits(20)  # claimers do not walk in step
+        self._cursor = ANYWHERE
         self._owed = 0
 
     def __len__(self) -> int:
@@ -120,6 +122,8 @@ class Ring:
         first next time, for the rest."""
         shares: list[Share] = []
         quantum, left = -(-size // max(1, self._total)), size
+        if self._cursor == ANYWHERE and self._turns:
+            self._cursor = random.choice(self._turns)  # noqa: S311  # claimers do not walk in step
         start = bisect_left(self._turns, self._cursor)
         for step in range(len(self._turns)):
             tenant_id = self._turns[(start + step) % len(self._turns)]

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from typing import LiteralString
 
+from django.db import connections
 from psycopg import errors, sql
 
 from jobs.errors import DayMissing
@@ -143,11 +144,13 @@ known = _Known()
 
 def require(moments: Iterable[datetime], using: str = "default") -> None:
     """See that the day of each moment exists before the caller's first write: catching the failed insert afterwards
-    would have aborted the caller's transaction. DayMissing when one cannot be made."""
+    would have aborted the caller's transaction. DayMissing when one cannot be made; Django's errors when the database
+    cannot be asked."""
     days = {day_of(moment) for moment in moments}
     if all(known.has(using, day) for day in days):
         return
-    known.refresh(using)
-    if missing := [day for day in days if not known.has(using, day)]:
-        ensure(missing, using)
+    with connections[using].wrap_database_errors:
         known.refresh(using)
+        if missing := [day for day in days if not known.has(using, day)]:
+            ensure(missing, using)
+            known.refresh(using)

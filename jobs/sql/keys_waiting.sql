@@ -18,13 +18,15 @@ WITH RECURSIVE hop AS (
         LIMIT 1
     ) next
 )
-SELECT tenant_id, concurrency_key FROM hop
+SELECT tenant_id, concurrency_key
+FROM hop
+CROSS JOIN LATERAL (
+    SELECT FROM jobs_queueentry waiting
+    WHERE waiting.lease_token IS NULL AND waiting.parked = 'key' AND waiting.tenant_id = hop.tenant_id
+        AND waiting.concurrency_key = hop.concurrency_key AND waiting.run_at <= %(now)s
+    LIMIT 1
+) due
 WHERE (
     SELECT count(*) FROM jobs_queueentry held
     WHERE held.tenant_id = hop.tenant_id AND held.concurrency_key = hop.concurrency_key AND held.parked IS NULL
 ) < (SELECT greatest(1, max(most)) FROM jobs_keylimit)
-AND EXISTS (
-    SELECT FROM jobs_queueentry waiting
-    WHERE waiting.lease_token IS NULL AND waiting.parked = 'key' AND waiting.tenant_id = hop.tenant_id
-        AND waiting.concurrency_key = hop.concurrency_key AND waiting.run_at <= %(now)s
-)

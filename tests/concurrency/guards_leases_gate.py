@@ -19,13 +19,7 @@ def the_order_of_the_locks_is_that_of_all(connection: Connection) -> None:
 MUTANTS: Mutants = {
     who_waited_for_another_counts_what_it_gave: [
         (gate._admit, 'connection.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")', "pass"),
-        (
-            gate._admit,
-            'connection.execute(load("lock_keys"), {"hashes": arrays.int8s(sorted(map(_hash, keys)))})',
-            "pass",
-        ),
+        (gate._admit, 'load("lock_keys")', 'load("lock_keys").replace("pg_advisory_xact_lock", "abs")'),
     ],
-    the_order_of_the_locks_is_that_of_all: [
-        (gate._admit, "arrays.int8s(sorted(map(_hash, keys)))", "arrays.int8s(list(map(_hash, keys)))"),
-    ],
+    the_order_of_the_locks_is_that_of_all: [(gate.admit, "sorted(set(keys))", "list(keys)")],
 }

@@ -8,7 +8,7 @@ import pytest
 
 from dispatch.atomic import execute_atomic
 from dispatch.executor import AsyncLoop
-from jobs import clock
+from jobs import clock, db
 from jobs.context import Context
 from jobs.leases import end, rescue, settle
 from jobs.models import Job, Outcome, Queue
@@ -110,4 +110,27 @@ def test_after_a_session_that_was_lost_before_its_commit_the_attempt_has_failed(
     settle(connection, [Settlement(held.held, result, None)])
     assert not wrote()
     assert not Outcome.objects.filter(job_id=job.id).exists()
+    assert_sound()
+
+
+def test_a_commit_in_doubt_is_asked_about_until_the_database_answers(
+    connection: Connection, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its session is gone and so is the server for a while: without an answer nobody could settle the job."""
+    body, held = Body(), claim(connection, job, process(connection))
+    body.kill = True
+    body.go_on.set()
+    refused = iter(["first", "second"])
+    connect = db.connect
+
+    def restarting(using: str, **options: Any) -> Connection:
+        if refusal := next(refused, None):
+            raise psycopg.OperationalError(f"the database system is starting up ({refusal})")
+        return connect(using, **options)
+
+    monkeypatch.setattr(db, "connect", restarting)
+    result = beside(lambda: run(body, held)).result(60)
+    assert next(refused, None) is None
+    assert isinstance(result, Failed)
+    settle(connection, [Settlement(held.held, result, None)])
     assert_sound()

@@ -10,6 +10,7 @@ from django.db import connection as django
 
 from dispatch import hygiene
 from dispatch.hygiene import clean_connections, close_connections
+from jobs.db import ServerBound
 from jobs.models import Queue
 from tests.racing import beside
 
@@ -137,3 +138,17 @@ def test_an_idle_thread_keeps_no_connection_and_starts_anew() -> None:
         return [*found, is_clean()]
 
     assert in_a_thread(bodies) == [False, True, True]
+
+
+def test_cx_04_a_statement_that_one_body_has_prepared_can_be_sent_by_the_next() -> None:
+    """An atomic body's completion is prepared in its thread's session, which is reset after each body."""
+
+    def bodies() -> list[tuple[int]]:
+        found: list[tuple[int]] = []
+        for prepare in (False, True, True, False, True):
+            with clean_connections():
+                run("SELECT 1")
+                found += ServerBound(django.connection).execute("SELECT 7", prepare=prepare).fetchall()
+        return found
+
+    assert in_a_thread(bodies) == [(7,)] * 5

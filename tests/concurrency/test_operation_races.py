@@ -11,7 +11,6 @@ from django.db import connections, transaction
 from jobs import operations
 from jobs.models import Job, Operation, OperationChunk, Outcome
 from jobs.newjob import NewJob
-
 from tests.db.test_admin_tools import user_with
 from tests.factories import Connection, claim, process
 from tests.racing import assert_sound, at_once, beside, pid_of_django, wait_for_waiter
@@ -81,7 +80,6 @@ def test_what_another_is_at_is_left_and_the_next_one_taken() -> None:
 
 
 def test_a_job_that_is_claimed_meanwhile_is_asked_to_stop(connection: Connection) -> None:
-
 
     boss = user_with("cancel_job", "bulk_job")
     job = Job.objects.schedule("test.noop", group="g")

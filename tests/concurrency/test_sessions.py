@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
+import psycopg
+import pytest
+from django.db import OperationalError, connections
+
+from dispatch.children import ChildSettings
+from dispatch.shutdown import Shutdown
+from dispatch.supervisor import Supervisor
 from jobs import db
 from jobs.sql import load
-from tests.racing import Connection
+from tests.factories import schedule
+from tests.racing import Connection, beside
 
 pytestmark = [pytest.mark.concurrency, pytest.mark.usefixtures("transactional_db")]
+
+
+@contextmanager
+def direct(**changes: Any) -> Iterator[None]:
+    """A direct address beside the pooled one, that is the same but for these."""
+    connections.settings[db.DIRECT_ALIAS] = {**connections["default"].settings_dict, **changes}
+    try:
+        yield
+    finally:
+        with suppress(AttributeError):
+            del connections[db.DIRECT_ALIAS]
+        del connections.settings[db.DIRECT_ALIAS]
 
 
 def planner(connection: Connection) -> tuple[str, ...]:
@@ -53,3 +75,42 @@ def test_sessions_are_in_autocommit_and_speak_utc() -> None:
         assert connection.autocommit
         assert connection.info.parameter_status("TimeZone") == "UTC"
         assert connection.info.parameter_status("application_name") == "n" * 63
+
+
+def test_pb_01_a_supervisor_renews_past_the_pooler_and_leaves_no_setting_in_its_sessions() -> None:
+    settings = ChildSettings(queues=("q",), types=("t",), threads=1, using="default", listen=False)
+    supervisor = Supervisor(settings, 1, Shutdown())
+    options = {**connections["default"].settings_dict["OPTIONS"], "options": "-c punctual.way=direct"}
+    with direct(OPTIONS=options), supervisor._connect() as connection:
+        assert connection.execute("SELECT current_setting('punctual.way', true)").fetchone() == ("direct",)
+        assert connection.execute("SHOW lock_timeout").fetchone() == ("7500ms",)
+
+
+def test_a_round_trip_that_takes_too_long_is_cut() -> None:
+    with db.connect(patience=1.0) as connection, pytest.raises(psycopg.OperationalError):
+        connection.execute("SELECT pg_sleep(60)")
+    assert connection.closed
+
+
+def test_patience_is_for_one_round_trip_and_an_idle_session_has_all_the_time() -> None:
+    with db.connect(patience=1.0) as connection:
+        for _ in range(4):
+            connection.execute("SELECT pg_sleep(0.6)")
+        beside(lambda: connection.execute("SELECT 1")).result(60)
+        with db.connect() as other:
+            other.execute("SELECT pg_sleep(2.5)")
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_who_schedules_gets_djangos_errors_from_the_connections_beside_his_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with direct(HOST="127.0.0.1", PORT="1"), pytest.raises(OperationalError):
+        schedule()  # which days are there?
+    schedule()
+    with db.connect() as other, other.transaction(force_rollback=True):
+        other.execute("INSERT INTO jobs_tenant (slug, weight) VALUES ('in the making', 1)")
+        options = connections["default"].settings_dict["OPTIONS"]
+        monkeypatch.setitem(options, "options", "-c lock_timeout=100ms")
+        with pytest.raises(OperationalError):
+            schedule(tenant="in the making")

@@ -26,7 +26,9 @@ def tenant() -> Tenant:
 
 def test_a_limit_is_changed_and_recorded_with_before_and_after(admin_client: Client, tenant: Tenant) -> None:
     response = admin_client.post(
-        f"{TENANTS}{tenant.pk}/change/", {"weight": "3", "max_running": "20", "rate_per": "second"}, follow=True
+        f"{TENANTS}{tenant.pk}/change/",
+        {"weight": "3", "max_running": "20", "rate_per": "second"},
+        follow=True,
     )
     assert response.status_code == 200
     tenant.refresh_from_db()
@@ -42,7 +44,9 @@ def test_a_limit_is_changed_and_recorded_with_before_and_after(admin_client: Cli
 def test_a_limit_of_zero_is_warned_of(admin_client: Client, tenant: Tenant, kind: str) -> None:
     row = tenant if kind == "tenant" else Queue.objects.create(name="q")
     response = admin_client.post(
-        f"/admin/jobs/{kind}/{row.pk}/change/", {"weight": "1", "max_running": "0", "rate_per": "second"}, follow=True
+        f"/admin/jobs/{kind}/{row.pk}/change/",
+        {"weight": "1", "max_running": "0", "rate_per": "second"},
+        follow=True,
     )
     assert "none of its jobs starts" in messages_of(response)[0]
     assert "0: nothing runs" in admin_client.get(f"/admin/jobs/{kind}/").text
@@ -77,7 +81,9 @@ def test_a_tenant_without_jobs_is_deleted_and_recorded(admin_client: Client, ten
 
 def test_the_name_that_jobs_refer_to_stays(admin_client: Client, tenant: Tenant) -> None:
     queue = Queue.objects.create(name="q")
-    admin_client.post(f"{TENANTS}{tenant.pk}/change/", {"slug": "x", "weight": "2", "max_running": "", "rate_per": "second"})
+    admin_client.post(
+        f"{TENANTS}{tenant.pk}/change/", {"slug": "x", "weight": "2", "max_running": "", "rate_per": "second"}
+    )
     admin_client.post(f"{QUEUES}{queue.pk}/change/", {"name": "x", "max_running": "2", "rate_per": "second"})
     tenant.refresh_from_db()
     queue.refresh_from_db()

@@ -93,7 +93,12 @@ def test_paths_that_a_type_declares_are_shown_and_no_others() -> None:
     assert not any(hidden in text for hidden in ("hidden one", "s1", "s2", " 3", " 4,"))
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers(10**6, 10**9) | st.text(min_size=4, alphabet="xyz"), lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from("abc"), inner)))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers(10**6, 10**9) | st.text(min_size=4, alphabet="xyz"),
+        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from("abc"), inner),
+    )
+)
 def test_a_path_that_leads_nowhere_shows_nothing(value: Any) -> None:
     assert shape(value, ["q.r", "a.b.c.q", "*.q"]) == shape(value)
 
@@ -104,7 +109,9 @@ def test_the_page_shows_what_the_type_declares(admin_client: Client) -> None:
     registry.remove("test.echo")
     registry.add(replace(known, shown=("value",)))
     try:
-        page = admin_client.get(page_of(schedule("test.echo", {"value": "seen-by-all", "other": "kept-back"}))).text
+        page = admin_client.get(
+            page_of(schedule("test.echo", {"value": "seen-by-all", "other": "kept-back"}))
+        ).text
     finally:
         registry.remove("test.echo")
         registry.add(known)

@@ -9,7 +9,7 @@ import pytest
 
 from jobs.leases import claim, passed, settle
 from jobs.leases.counts import Count
-from jobs.leases.passed import BUSY_SHARE, FREE_SECONDS, IDLE_SHARE
+from jobs.leases.passed import BUSY_SHARE, FREE_SECONDS, IDLE_SHARE, IN_VAIN, SELDOM
 from jobs.models import QueueEntry, Tenant
 from jobs.results import Completed, Settlement
 from tests.db.test_claim_fairness import backlog, by_tenant, claimer
@@ -65,7 +65,24 @@ def test_who_has_none_is_asked_for_again_a_moment_later(here: Connection) -> Non
     for seconds, asked in ((FREE_SECONDS, True), (FREE_SECONDS / 2, False), (FREE_SECONDS, True)):
         assert full.claim(seconds) == {}
         assert full.asked is asked
-    assert full.claimer.retry_in() == FREE_SECONDS
+    assert full.claimer.retry_in() == pytest.approx(FREE_SECONDS)
+
+
+def test_who_is_asked_for_in_vain_is_asked_for_more_and_more_seldom(here: Connection) -> None:
+    full = Full(here, "a")
+    for _ in range(IN_VAIN):
+        assert full.claim(FREE_SECONDS + 0.001) == {}
+        assert full.asked
+    waits = []
+    for _ in range(8):
+        waits.append(round((full.claimer.retry_in() or 0) / FREE_SECONDS))
+        full.claim(waits[-1] * FREE_SECONDS + 0.001)
+        assert full.asked
+    assert waits == [1, 2, 4, 8, 16, 16, 16, 16]
+    tenant = full.end("a")
+    assert full.claim(SELDOM * FREE_SECONDS + 0.001) == {tenant: 1}
+    assert full.claim() == {}
+    assert full.claimer.retry_in() == pytest.approx(FREE_SECONDS)
 
 
 def test_an_own_settle_needs_no_question(here: Connection) -> None:

@@ -11,9 +11,10 @@ from uuid import uuid4
 import pytest
 from django.core.management import CommandError, call_command
 
-from jobs import clock, holds
+from jobs import clock, holds, operations
 from jobs.models import Hold, OperatorAction, Queue, Tenant
 from jobs.operator import Shell
+from tests.db.test_admin_tools import user_with
 from tests.factories import schedule
 
 pytestmark = pytest.mark.django_db
@@ -166,3 +167,42 @@ def test_a_limit_of_zero_is_warned_of() -> None:
     out, errors = run("limits", "--queue", "q", "--max-running", "0")
     assert out.startswith("queue q: max_running 0")
     assert errors == "warning: queue q: max running is 0, so none of its jobs starts until that is changed."
+
+
+def test_operations_are_listed_shown_paused_resumed_and_stopped() -> None:
+    boss = user_with("cancel_job", "bulk_job")
+    schedule(group="g", delay=HOUR)
+    made = operations.submit(boss, "cancel", "group:g due:now..+2h", "recalled")
+    line = f"{made.pk} cancel: queued, 0 of 1 changed; by {boss.username}: recalled"
+    assert run("operations", "list") == (line, "")
+    assert run("operations", "show", str(made.pk))[0].splitlines() == [line, f"  {made.query}"]
+    for action, state in (("pause", "paused"), ("resume", "running"), ("stop", "stopped")):
+        told = asked("operations", action, str(made.pk), "--reason", "because")
+        assert told["operation"]["state"] == state
+        record = OperatorAction.objects.get(verb=f"{action} operation")
+        assert (record.via, record.reason, record.actor_name) == (
+            "command",
+            "because",
+            Shell().get_username(),
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("list", "3"), "list takes no number"),
+        (("show",), "show which operation"),
+        (("show", "3"), "there is no operation 3"),
+        (("stop", "3"), "there is no operation 3"),
+        (("stop", "0"), "0 is not"),
+        (("rewind", "3"), "invalid choice"),
+    ],
+)
+def test_what_an_operation_cannot_is_refused(words: tuple[str, ...], told: str) -> None:
+    with pytest.raises(CommandError, match=told):
+        run("operations", *words)
+
+
+def test_without_operations_the_list_says_none() -> None:
+    assert run("operations", "list") == ("none", "")
+    assert asked("operations", "list") == {"operations": []}

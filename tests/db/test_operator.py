@@ -179,6 +179,6 @@ def test_a_priority_or_queue_that_cannot_be_is_refused_and_recorded() -> None:
 
 def test_a_job_of_a_tenant_that_is_not_seen_is_not_found() -> None:
     mine, foreign = schedule(tenant="acme"), schedule(tenant="beta")
-    action, report = operator.act(user_with("cancel_job", tenants=["acme"]), "cancel", [mine.pk, foreign.pk])
+    _, report = operator.act(user_with("cancel_job", tenants=["acme"]), "cancel", [mine.pk, foreign.pk])
     assert report.describe("cancelled") == "1 cancelled, 1 skipped (1 not found)"
     assert foreign.state == JobState.QUEUED

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from pytest import MonkeyPatch
 
 from jobs import clock, operator, search
 from jobs.models import Job, Outcome, Process
@@ -41,7 +41,12 @@ def world(here: Connection) -> dict[str, Any]:
     jobs = {}
     for n, situation in enumerate(SITUATIONS):
         jobs[situation] = job_so(
-            situation, here, tenant=("acme", "beta")[n % 2], group=("red", "blue", None)[n % 3], queue=f"q{n}", unique_key=f"k{n}"
+            situation,
+            here,
+            tenant=("acme", "beta")[n % 2],
+            group=("red", "blue", None)[n % 3],
+            queue=f"q{n}",
+            unique_key=f"k{n}",
         )
     return jobs
 
@@ -84,7 +89,7 @@ PREDICATES: dict[str, Callable[[Any], bool]] = {
 
 @pytest.mark.parametrize("line", PREDICATES)
 def test_a_line_finds_exactly_what_it_describes(world: dict[str, Any], line: str) -> None:
-    jobs = [job for job in Job.objects.with_state(*_wide()).select_related("tenant")]
+    jobs = list(Job.objects.with_state(*_wide()).select_related("tenant"))
     expected = sorted((job.pk for job in jobs if PREDICATES[line](job)), reverse=True)
     whole = f"{line} due:-2d..+2d" if "key:" not in line else line
     answer = find(asked(whole))
@@ -124,7 +129,10 @@ def test_what_runs_in_a_process_and_what_is_overdue_is_found(here: Connection) -
     assert found("is:overdue") == [late.pk]
 
 
-@pytest.mark.parametrize("line", ["due:now..+2h", "group:g due:now..+2h", "state:scheduled due:now..+2h", "-state:failed due:now..+2h"])
+@pytest.mark.parametrize(
+    "line",
+    ["due:now..+2h", "group:g due:now..+2h", "state:scheduled due:now..+2h", "-state:failed due:now..+2h"],
+)
 def test_pages_are_disjoint_complete_and_lead_back(here: Connection, line: str) -> None:
     due = clock.now() + HOUR
     new = [NewJob(job_type="test.noop", due_at=due + timedelta(seconds=n // 7), group="g") for n in range(23)]
@@ -171,7 +179,9 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> list[Window]:
     return seen
 
 
-def test_a_search_that_is_too_slow_says_how_far_it_looked_and_goes_on_there(here: Connection, slow: list[Window]) -> None:
+def test_a_search_that_is_too_slow_says_how_far_it_looked_and_goes_on_there(
+    here: Connection, slow: list[Window]
+) -> None:
     now = clock.now()
     ids = [schedule(due_at=now - n * HOUR).pk for n in (1, 2, 20, 40)]
     query, jobs, place, rounds = asked("due:-2d..now"), list[Any](), None, 0
@@ -185,7 +195,7 @@ def test_a_search_that_is_too_slow_says_how_far_it_looked_and_goes_on_there(here
         assert answer.back_to > query.due.start
     assert jobs == ids
     assert rounds > 1
-    for one, two in zip(slow, slow[1:], strict=False):
+    for one, two in pairwise(slow):
         assert two.end <= one.start or two.start <= one.start
 
 
@@ -203,7 +213,7 @@ def test_a_scan_that_is_too_slow_goes_on_where_it_got(here: Connection, slow: li
     assert seen == ids
 
 
-def test_a_scan_that_gets_nowhere_says_so(here: Connection, monkeypatch: MonkeyPatch) -> None:
+def test_a_scan_that_gets_nowhere_says_so(here: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     job = schedule()
 
     def never(*args: Any) -> Any:
@@ -214,7 +224,7 @@ def test_a_scan_that_gets_nowhere_says_so(here: Connection, monkeypatch: MonkeyP
         scan(asked("due:-2d..+2d"), job.pk, 3)
 
 
-def test_a_statement_that_hangs_is_given_up(connection: Connection, monkeypatch: MonkeyPatch) -> None:
+def test_a_statement_that_hangs_is_given_up(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     schedule()
     monkeypatch.setattr(guard, "PATIENCE", timedelta(milliseconds=50))
     with connection.transaction():
@@ -256,7 +266,12 @@ def test_a_word_alone_is_what_bears_its_name(world: dict[str, Any]) -> None:
 
 
 def test_a_line_spelled_out_finds_the_same(world: dict[str, Any]) -> None:
-    for line in ("tenant:acme -state:failed due:-2d..+2d", 'group:red,"a b" due:-2d..+2d', "finished:today", "k1"):
+    for line in (
+        "tenant:acme -state:failed due:-2d..+2d",
+        'group:red,"a b" due:-2d..+2d',
+        "finished:today",
+        "k1",
+    ):
         query = asked(line)
         again = compile_query(str(query), clock.now() + timedelta(days=30), limit=1000)
         assert [job.pk for job in find(again).jobs] == [job.pk for job in find(query).jobs]
@@ -282,7 +297,9 @@ def test_a_line_spelled_out_finds_the_same(world: dict[str, Any]) -> None:
         ("tenant:acmee", "There is no tenant", "Did you mean acme?"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_place(here: Connection, line: str, told: str, hint: str) -> None:
+def test_what_makes_no_sense_is_refused_with_its_place(
+    here: Connection, line: str, told: str, hint: str
+) -> None:
     tenant_ids(["acme"])
     with pytest.raises(SearchError) as caught:
         asked(line)
@@ -305,7 +322,14 @@ def test_a_key_that_nobody_holds_is_told(world: dict[str, Any]) -> None:
 def test_a_scope_bounds_every_term(world: dict[str, Any]) -> None:
     acme = tenant_ids(["acme"])["acme"]
     mine = {job.pk for job in world.values() if job.tenant_id == acme}
-    lines = ["", "-tenant:acme", "state:failed,cancelled,completed", "finished:today", "key:k0,k1,k2,k3,k4,k5,k6,k7", "-state:queued"]
+    lines = [
+        "",
+        "-tenant:acme",
+        "state:failed,cancelled,completed",
+        "finished:today",
+        "key:k0,k1,k2,k3,k4,k5,k6,k7",
+        "-state:queued",
+    ]
     for line in lines:
         assert set(found(f"{line} due:-2d..+2d".strip() if "key" not in line else line, scope=[acme])) <= mine
     with pytest.raises(SearchError, match="There is no tenant"):

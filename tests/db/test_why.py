@@ -115,8 +115,10 @@ def test_what_is_parked_for_a_hold_names_it(here: Connection, scope: str, key: s
     Hold.objects.create(scope=scope, key=key, by="ada", since=server_time(here) - HOUR)
     QueueEntry.objects.update(parked="hold")
     reason = why(job.pk).headline
-    assert reason.code == f"held_{scope}"
-    assert f"{scope} {key} is held since" in reason.text
+    assert reason.code == f"paused_{scope}"
+    assert f"{scope} {key} is paused since" in reason.text
+    Hold.objects.all().delete()
+    assert codes(job) == ["paused"]
     assert reason.text.endswith("by ada")
 
 
@@ -190,7 +192,9 @@ def test_words() -> None:
 
 LIMIT = st.sampled_from([None, None, 0, 1, 2, 3, 50])
 RATE = st.sampled_from([None, None, None, 0, 2, 50])
-HOLDS = st.sampled_from([None, None, None, "all", "tenant", "other tenant", "queue", "other queue"])
+HOLDS = st.sampled_from(
+    [None, None, None, "all", "tenant", "other tenant", "queue", "type", "group", "other type"]
+)
 ENTRY = st.fixed_dictionaries(
     {
         "priority": st.sampled_from([0, 0, 5]),
@@ -238,7 +242,7 @@ def test_it_says_runnable_exactly_when_a_claim_takes_it(db: None, world: dict[st
 
 def _check(here: Connection, world: dict[str, Any]) -> None:
     worker = process(here)
-    jobs = [schedule(tenant="acme", priority=entry["priority"]) for entry in world["entries"]]
+    jobs = [schedule(tenant="acme", group="spring", priority=entry["priority"]) for entry in world["entries"]]
     come_due(here)
     now = server_time(here)
     for job, entry in zip(jobs, world["entries"], strict=True):
@@ -262,7 +266,9 @@ def _check(here: Connection, world: dict[str, Any]) -> None:
             name="test.noop", max_running=world["queue_max_running"], **_rate(world["queue_rate"])
         )
     if world["hold"]:
-        key = {"all": "", "tenant": "acme", "queue": "test.noop"}.get(world["hold"], "another")
+        key = {"all": "", "tenant": "acme", "queue": "test.noop", "type": "test.noop", "group": "spring"}.get(
+            world["hold"], "another"
+        )
         Hold.objects.create(
             scope=world["hold"].rpartition(" ")[2],
             key=key,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
 import signal
 import time
@@ -208,3 +209,11 @@ def prompt(context: Context) -> None:
 def surrogate(context: Context) -> str:
     """Its result cannot be stored."""
     return "\ud835"
+
+
+@job_type("test.greedy", backoff=SOON)
+def greedy(context: Context, ledger: str, seconds: float) -> None:
+    """Holds the interpreter's lock all the time, as a long call into C does."""
+    note(ledger, context, "start")
+    ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
+    note(ledger, context, "end")

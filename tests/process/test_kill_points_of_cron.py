@@ -23,7 +23,11 @@ from tests.factories import own_connection
 from tests.racing import assert_sound
 from tests.ticking import tick_at
 
-pytestmark = [pytest.mark.process, pytest.mark.usefixtures("transactional_db")]
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("transactional_db"),
+]
 MINUTE = timedelta(minutes=1)
 STEPS = (
     "enter", "tick: rules", "tick: the ledger", "UPDATE jobs_cronrevision", "tick: definitions", "tick: the runs",

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 
 from dispatch.rollup import Rollups
 from jobs import clock, operations, rollups
@@ -45,11 +44,7 @@ def chunk() -> None:
 
 
 def prepare(verb: str, number: int) -> Operation:
-    group, boss = (
-        f"g{number}",
-        User.objects.filter(is_staff=True).first()
-        or user_with("cancel_job", "retry_job", "move_job", "bulk_job"),
-    )
+    group, boss = f"g{number}", user_with("cancel_job", "retry_job", "move_job", "bulk_job")
     Job.objects.schedule_many(
         [NewJob(job_type="test.noop", delay=timedelta(hours=1, seconds=n), group=group) for n in range(JOBS)]
     )

@@ -318,7 +318,10 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
     "move_entries": [
         (" AND entry.lease_token IS NULL", guards_operations.a_running_job_is_not_moved),
         ("greatest(entry.run_at, clock_timestamp())", guards_operations.a_moved_entry_runs_from_now_on),
-        ("entry.run_at, clock_timestamp()", guards_operations.an_entry_that_is_not_due_is_moved_to_no_earlier_time),
+        (
+            "entry.run_at, clock_timestamp()",
+            guards_operations.an_entry_that_is_not_due_is_moved_to_no_earlier_time,
+        ),
         (", action_id = %(action_id)s", guards_operations.a_moved_entry_bears_the_number_of_the_command),
     ],
     "count_ended": [

@@ -64,7 +64,13 @@ def _ended_at(here: Connection, **change: Any) -> Any:
     minute = rollups.floor(DatabaseClock().read(here), 60)
     job = schedule(due_at=minute)
     job.cancel()
-    values = {"state": "completed", "attempt": 1, "finished_at": minute, "started_at": job.created_at, "action_id": None}
+    values = {
+        "state": "completed",
+        "attempt": 1,
+        "finished_at": minute,
+        "started_at": job.created_at,
+        "action_id": None,
+    }
     Outcome.objects.update(**values | change)
     counting.count_minutes(here, minute, minute + MINUTE)
     return rollups.series(Kind.ALL, "", minute, minute + MINUTE).total

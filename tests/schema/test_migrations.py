@@ -29,7 +29,7 @@ def test_no_migration_is_missing() -> None:
 
 def test_they_go_back_to_nothing_and_forward_again(connection: Connection) -> None:
     assert count(connection, OURS) > 40
-    assert count(connection, FUNCTIONS) == 2
+    assert count(connection, FUNCTIONS) == 3
     call_command("migrate", "jobs", "zero", verbosity=0)
     assert count(connection, OURS) == 0
     assert count(connection, FUNCTIONS) == 0

@@ -59,7 +59,9 @@ def plan_of(line: str) -> tuple[dict[str, Any], Any]:
     by_end = query.finished is not None
     walk = Walk(query, None, 51, "default", up=False, by_end=by_end)
     parts = [walk._ordered(source)[:51] for source in sources(query, query.due, "default", by_end=by_end)]
-    found = parts[0] if len(parts) == 1 else parts[0].union(*parts[1:], all=True).order_by("-at", "-job_id")[:51]
+    found = (
+        parts[0] if len(parts) == 1 else parts[0].union(*parts[1:], all=True).order_by("-at", "-job_id")[:51]
+    )
     with bounded("default"):
         text = found.explain(format="json", analyze=True, buffers=True)
     (plan,) = json.loads(text)
@@ -83,7 +85,11 @@ def test_a_search_reads_little_more_than_it_shows(filled: None, line: str) -> No
     assert read <= most, line
     indexes = {node["Index Name"] for node in ran if "Index Name" in node}
     assert any(re.fullmatch(index, name) for name in indexes), indexes
-    days = {match[0] for node in nodes(plan) if (match := re.search(r"\d{4}_\d\d_\d\d$", node.get("Relation Name", "")))}
+    days = {
+        match[0]
+        for node in nodes(plan)
+        if (match := re.search(r"\d{4}_\d\d_\d\d$", node.get("Relation Name", "")))
+    }
     assert len(days) <= (query.due.end - query.due.start) / timedelta(days=1) + 2
 
 
@@ -94,6 +100,10 @@ def test_a_page_is_found_in_one_statement_and_shown_in_a_second(filled: None) ->
         with CaptureQueriesContext(connections["default"]) as captured:
             query = compile_query(line, clock.now())
             find(query)
-        sent = [each["sql"] for each in captured if not each["sql"].startswith(("BEGIN", "COMMIT", "SELECT set_config"))]
+        sent = [
+            each["sql"]
+            for each in captured
+            if not each["sql"].startswith(("BEGIN", "COMMIT", "SELECT set_config"))
+        ]
         assert len(sent) <= (3 if "tenant:" in line else 2), sent
     assert Job.objects.due_between(clock.now(), clock.now() + timedelta(days=1)).exists()

@@ -142,7 +142,7 @@ MUTANTS: Mutants = {
         (Ring.learn, "self._weights[tenant_id] = weight", "self._weights.setdefault(tenant_id, weight)"),
         (Ring._leave, "self._total -= self._weights[tenant_id]", "pass"),
     ],
-    turns.test_claimers_do_not_walk_in_step: [(Ring.__init__, "random.getrandbits(20)", "0")],
+    turns.test_claimers_do_not_walk_in_step: [(Ring.choose, "random.choice(self._turns)", "0")],
     # proofs
     proofs.test_the_first_proof_copies_the_marks_of_what_was_touched: [
         (Ring.prove, "for pair in self.touched}", "for pair in self.marks}"),

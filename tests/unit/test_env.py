@@ -188,13 +188,16 @@ def test_scheduler_variables_have_the_types_of_their_settings(monkeypatch: pytes
         ("SCHEDULER_LEASE", "soon", "SCHEDULER_LEASE is 'soon'; it must be a number of seconds"),
         ("SCHEDULER_LEASE", "nan", "SCHEDULER_LEASE is 'nan'; it must be a number of seconds"),
         ("SCHEDULER_LEASE", "1e30", "SCHEDULER_LEASE is '1e30'; it must be a number of seconds"),
+        ("SCHEDULER_NOISY_SHARE", "most", "SCHEDULER_NOISY_SHARE is 'most'; it must be a number"),
+        ("SCHEDULER_NOISY_SHARE", "nan", "SCHEDULER_NOISY_SHARE is nan; it must be 0.01 to 1"),
+        ("SCHEDULER_NOISY_SHARE", "70", "SCHEDULER_NOISY_SHARE is 70.0; it must be 0.01 to 1"),
         ("SCHEDULER_THREADS", "2.5", "SCHEDULER_THREADS is '2.5'; it must be a whole number"),
         ("SCHEDULER_THREADS", "", "SCHEDULER_THREADS is ''; it must be a whole number"),
         ("SCHEDULER_THREADS", "0", "SCHEDULER_THREADS is 0; it must be positive"),
         (
             "SCHEDULER_LEESE",
             "30",
-            "SCHEDULER_LEESE is no setting; there are SCHEDULER_APPS, SCHEDULER_BACKOFF_BASE",
+            "SCHEDULER_LEESE is no setting; there are SCHEDULER_APPS, SCHEDULER_AUDIT_RETENTION",
         ),
     ],
 )

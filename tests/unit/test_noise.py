@@ -120,7 +120,9 @@ def test_being_served_oneself_is_not_another(worker: Worker) -> None:
 
 
 def test_of_quick_jobs_what_a_moment_takes_may_wait_as_well(worker: Worker) -> None:
-    worker.bodies_take(LOUD, 0.005)
+    worker.bodies_take(LOUD, 0.06)
+    assert worker.room(LOUD) == 5
+    worker.bodies_take(LOUD, 0.025)
     most = worker.room(LOUD)
     assert most is not None
     assert 50 <= most <= 56

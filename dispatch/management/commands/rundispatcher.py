@@ -6,9 +6,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dispatch.admitter import Admitter
@@ -34,6 +36,8 @@ LOOPS = ("dispatch", "admit", "hold", "tick", "rescue", "upkeep", "rollup", "ope
 STUCK_SECONDS = 600.0
 """A loop without a pass for so long hangs where no error reaches it: leave, so that whoever runs us starts anew."""
 STUCK = 75
+LEAVE_SECONDS = 10.0
+"""How long all loops together may take to end; what they do is rolled back, and done by the next."""
 
 
 class Command(BaseCommand):
@@ -75,10 +79,14 @@ class Command(BaseCommand):
         logger.info("dispatcher started", extra={"loops": ",".join(only or LOOPS)})
         while not shutdown.drain.wait(1.0):
             self._exit_if_stuck(loops)
+        until = time.monotonic() + LEAVE_SECONDS
         for thread in threads:
-            thread.join(10.0)
-        with db.connect(database) as connection:
-            heartbeat.end(connection)
+            thread.join(max(0.0, until - time.monotonic()))
+        try:
+            with db.connect(database, patience=LEAVE_SECONDS) as connection:
+                heartbeat.end(connection)
+        except psycopg.Error as error:  # the lease of its row runs out by itself
+            logger.warning("left without the database", extra={"error": str(error).strip()})
 
     def _exit_if_stuck(self, loops: list[Loop]) -> None:
         for loop in loops:

@@ -17,7 +17,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs import clock, holds, limiting, operator
 from jobs.errors import SchedulerError
-from jobs.management import arguments
+from jobs.management import arguments, operations
 from jobs.models import Hold, HoldScope, Job, Queue, Tenant, TenantQueueLimit
 from jobs.registry import registry
 
@@ -67,6 +67,7 @@ class Command(BaseCommand):
             "--rate", **ABSENT, type=arguments.rate, help="starts, as 10/second, 100/minute, 600/hour"
         )
         limits.add_argument("--burst", **ABSENT, type=arguments.limit, help="starts that may be saved up")
+        operations.add_arguments(verb("operations", "what bulk operations are at; pause, resume or stop one"))
         limits.add_argument("--noisy-share", **ABSENT, type=arguments.share, help="0.01 to 1, of a queue")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
@@ -87,6 +88,9 @@ class Command(BaseCommand):
             raise CommandError(f"there is no job {options['id']}: it never was, or its day is gone")
         said = job.why()
         return {"job": str(job.pk), "state": str(job.state), "why": str(said)}, [str(said)]
+
+    def _operations(self, options: dict[str, Any]) -> Answer:
+        return operations.answer(options)
 
     def _cancel(self, options: dict[str, Any]) -> Answer:
         return _act("cancel", options)

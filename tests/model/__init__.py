@@ -1,0 +1,1 @@
+"""The formal model of a job's life (`scheduler.pml`), checked exhaustively by Spin."""
