@@ -89,7 +89,8 @@ def held(case: Case) -> Iterator[Reason]:
         text += f" by {hold.by}" if hold.by else ""
         text += f" until {moment(hold.until)}" if hold.until else ""
         text += f": {hold.reason}" if hold.reason else ""
-        yield Reason(f"paused_{hold.scope}", text, until=hold.until)
+        word = "held" if hold.scope in ("type", "group") else "paused"
+        yield Reason(f"{word}_{hold.scope}", text, until=hold.until)
 
 
 def tenant_limit(case: Case) -> Iterator[Reason]:

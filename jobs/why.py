@@ -150,7 +150,7 @@ def _parked(entry: QueueEntry, holds: list[Held], using: str) -> Iterator[Reason
     elif entry.parked == Parked.TYPE:
         yield Reason("no_worker_for_type", f"no live worker knew the type {entry.job_type}, so it was parked")
     elif not any(hold.scope in ("type", "group") for hold in holds):
-        yield Reason("paused", "its type or group was paused, and it has not come back yet")
+        yield Reason("held", "its type or group was paused, and it has not come back yet")
 
 
 def _facts(entry: QueueEntry, using: str) -> tuple[Facts, list[Held]]:

@@ -103,9 +103,10 @@ class Claimer:
 
     def claim(self, connection: Connection, size: int, free: int, noise: Noise | None = None) -> list[Claim]:
         """Up to `size` entries; at most `free` of those that must start at once, and of each tenant no more than `noise`
-        allows. What one statement took is returned at once; nothing only after a fresh look found nothing allowed.
+        allows. What one statement took is returned at once; nothing only after a fresh look found nothing, or while
+        somebody is passed over.
         ProcessExpired when our lease has ended."""
-        looked = hushed = self._queue_full = False
+        looked = self._queue_full = False
         if free > 0:
             self.passed.untie()
         for _ in range(ROUNDS):
@@ -117,12 +118,11 @@ class Claimer:
             self._bring_back(connection)
             if chosen := self.ring.choose(size):
                 shares = self._hush(chosen, noise)
-                hushed |= not shares
                 if shares and (claims := self._take(connection, shares, size, max(0, free))):
                     if self.line.coming:
                         self.line.took(claims)
                     return claims
-            elif looked or hushed:
+            elif looked or self.passed:  # who is passed over is no reason to look sooner
                 break
             else:
                 self.looks.forget()

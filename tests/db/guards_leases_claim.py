@@ -133,11 +133,11 @@ def each_claimer_sees_what_its_registry_knows(here: Connection) -> None:
 MUTANTS: Mutants = {
     an_empty_queue_is_looked_at_once: [
         (Claimer.claim, "looked = True", "pass"),
-        (Claimer.claim, "elif looked or hushed:", "elif hushed:"),
+        (Claimer.claim, "elif looked or self.passed:", "elif self.passed:"),
     ],
     who_knows_nothing_looks_although_none_is_due: [
         (Claimer.claim, "self.looks.forget()", "break"),
-        (Claimer.claim, "elif looked or hushed:", "elif True:"),
+        (Claimer.claim, "elif looked or self.passed:", "elif True:"),
         (Claimer.claim, "range(ROUNDS)", "range(1)"),
     ],
     who_knows_something_claims_it_before_a_look_that_is_due: [

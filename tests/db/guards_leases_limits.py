@@ -184,7 +184,7 @@ def _shares(noting: Noting) -> list[bytes]:
 def who_is_under_a_limit_without_a_thread_is_asked_once(here: Connection) -> None:
     backlog(here, {"a": 3})
     _limit_tenants(3)
-    assert _sent(here, _informed(here), 9, 0) == ["pipeline", "lock_tenants", "claim", "look"]
+    assert _sent(here, _informed(here), 9, 0) == ["pipeline", "lock_tenants", "claim"]
 
 
 def a_claim_is_one_round_trip(here: Connection) -> None:

@@ -69,6 +69,7 @@ def test_a_hold_that_was_lifted_is_noticed_within_the_longest_wait(here: Connect
     made.save()
     TIME.now += LONGEST_WAIT
     assert len(mine.claim(here, 9, 9)) == 3
+    assert not mine.passed
 
 
 @pytest.mark.parametrize("scope", SCOPES)
