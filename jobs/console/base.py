@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
+from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
 from django.utils.text import capfirst
 
 from jobs.console.page import in_zone
+from jobs.console.widgets import SplitMoment
 from jobs.models import Tenant
 from jobs.scope import scope_of
 
@@ -27,6 +29,7 @@ class Page(ModelAdmin):
     sortable_by: ClassVar[Any] = ()
     list_per_page = 50
     list_max_show_all = 0
+    formfield_overrides: ClassVar[Any] = {models.DateTimeField: {"widget": SplitMoment}}
     mixes_tenants = True
     """Its rows are not a tenant's: only who sees every tenant sees them. A page that keeps tenants apart says False."""
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.admin.widgets import AdminSplitDateTime
 from django.db import router, transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
@@ -17,6 +16,7 @@ from django.views.defaults import permission_denied
 from jobs import operator
 from jobs.console import show
 from jobs.console.origin import person
+from jobs.console.widgets import SplitMoment
 from jobs.errors import SchedulerError
 from jobs.models import CronDefinition
 from jobs.text import storable
@@ -44,8 +44,8 @@ class CommandForm(forms.Form):
 
 
 class BackfillForm(CommandForm):
-    start = forms.SplitDateTimeField(help_text="The first slot may lie here.", widget=AdminSplitDateTime)
-    end = forms.SplitDateTimeField(help_text="The last slot may lie here.", widget=AdminSplitDateTime)
+    start = forms.SplitDateTimeField(help_text="The first slot may lie here.", widget=SplitMoment)
+    end = forms.SplitDateTimeField(help_text="The last slot may lie here.", widget=SplitMoment)
     rate = forms.FloatField(initial=1, help_text="Jobs due per second, up to 1000.")
     overlap = forms.ChoiceField(
         choices=[("allow_all", "side by side"), ("buffer_all", "one after another")],

@@ -108,7 +108,7 @@ class HoldAdmin(Audited):
             return HttpResponseRedirect(reverse("admin:jobs_hold_changelist"))
         context = {
             **self.admin_site.each_context(request),
-            "title": f"Resume {_named(hold)}",
+            "title": f"Resume {show.target(hold)}",
             "opts": self.opts,
             "section": "holds",
             "hold": hold,
@@ -122,7 +122,7 @@ class HoldAdmin(Audited):
         except InvalidValue as error:  # somebody was first
             self.message_user(request, str(error), messages.WARNING)
         else:
-            self.message_user(request, f"{_named(hold)} is no longer held.", messages.SUCCESS)
+            self.message_user(request, f"{show.target(hold)} is no longer held.", messages.SUCCESS)
         remember.forget()
 
 
@@ -145,7 +145,3 @@ def gather(request: HttpRequest) -> dict[str, Any]:
         "may_change": request.user.has_perm(CHANGE),
         "recent": RECENT,
     }
-
-
-def _named(hold: Hold) -> str:
-    return show.visible(f"{hold.get_scope_display()} {hold.key}".strip()).capitalize()

@@ -86,6 +86,13 @@ class TenantAdmin(Limited):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return scope_of(request.user) is None and super().has_add_permission(request)
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """Read once a request: our part of the page and Django's ask for the same."""
+        known: dict[str, Any] = request.__dict__.setdefault("_tenants", {})
+        if request.method != "GET" or object_id not in known:
+            known[object_id] = super().get_object(request, object_id, from_field)
+        return known[object_id]
+
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return faring.TenantList
 

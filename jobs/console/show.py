@@ -54,6 +54,11 @@ def ago(value: datetime | None) -> str:
     )
 
 
+def target(hold: Any) -> str:
+    """What a hold stops: "Queue mail", "Everything"."""
+    return "Everything" if hold.scope == "all" else f"{hold.scope.capitalize()} {visible(hold.key)}"
+
+
 def link(name: str, pk: Any, text: Any) -> str:
     """A link to the admin page of one row."""
     return format_html('<a href="{}">{}</a>', reverse(f"admin:jobs_{name}_change", args=[pk]), text)

@@ -15,7 +15,7 @@ from jobs.console import course, sections
 from jobs.console.held import in_force
 from jobs.models import RateBucket, Tenant, TenantQueueLimit
 from jobs.models.rollup import Kind
-from jobs.scope import EVERY
+from jobs.scope import slugs_of
 
 SHOWN = 50
 
@@ -77,8 +77,8 @@ def gather(request: HttpRequest, tenant: Tenant) -> dict[str, Any]:
     """What the page of one tenant shows above its limits."""
     now = clock.now()
     told = course.course(Kind.TENANT, tenant.slug, request.GET.get("span", ""))
-    sees_all = request.user.has_perm(EVERY)
-    everyone = course.course(Kind.ALL, "", request.GET.get("span", "")) if sees_all else None
+    slugs = slugs_of(request.user)
+    everyone = course.pasts(Kind.ALL, ("",))[""] if slugs is None else None
     standing = rollups.backlog(Kind.TENANT, names=[tenant.slug]).get(
         tenant.slug, rollups.Standing(tenant.slug)
     )
@@ -96,7 +96,7 @@ def gather(request: HttpRequest, tenant: Tenant) -> dict[str, Any]:
         "queue_limits": list(TenantQueueLimit.objects.filter(tenant=tenant)[:SHOWN]),
         "holds": [
             each
-            for each in in_force((tenant.slug,)).holds
+            for each in in_force(None if slugs is None else tuple(slugs)).holds
             if each.scope == "all" or (each.scope, each.key) == ("tenant", tenant.slug)
         ],
         "search": sections.search(tenant=tenant.slug),

@@ -3,8 +3,9 @@
 -- what it counts (ready or leased, on jobs_queueentry_key) can but shrink meanwhile, and whoever ends one asks again.
 -- A type allows so many at once with one key; of several types the smallest number counts. The first in line that does
 -- not fit ends it, or it might wait for ever. The line of each priority is probed in turn: what is not due yet is not walked at every admission.
--- Entries that a cancel or a reschedule has locked are passed over. `run_at` is at least now: it must not lie behind
--- what a claimer has passed.
+-- Entries that a cancel or a reschedule has locked are passed over. What is due now is due at the next
+-- whole millisecond, and admitted a moment before it. `run_at` is at least now: it must not lie behind what a claimer has
+-- passed.
 WITH most AS MATERIALIZED (
     SELECT greatest(1, max(most)) AS most FROM jobs_keylimit
 ),
@@ -46,7 +47,7 @@ line AS MATERIALIZED (
         CROSS JOIN LATERAL (
             SELECT ctid AS place, job_type, priority, run_at, job_id FROM jobs_queueentry
             WHERE lease_token IS NULL AND parked = 'key' AND tenant_id = key.tenant_id AND concurrency_key = key.name
-                AND priority = level.priority AND run_at <= statement_timestamp()
+                AND priority = level.priority AND run_at <= statement_timestamp() + interval '10 ms'
             ORDER BY run_at, job_id
             LIMIT greatest(0, (SELECT most FROM most) - key.held)
             FOR UPDATE SKIP LOCKED

@@ -1,5 +1,5 @@
 """`python -m tests.bench.console`: how long each page of the operator console takes, and how many statements it sends, at
-`--jobs` jobs and at four times as many; the median of `--rounds` requests, each read anew.
+`--jobs` jobs and at four times as many; the quickest of `--rounds` requests, each read anew.
 
 The jobs lie in 35 days and have ended but for a backlog that stays the same; it makes a database of its own and drops it.
 """
@@ -11,7 +11,6 @@ import json
 import os
 import re
 import secrets
-import statistics
 import sys
 import time
 from datetime import timedelta
@@ -25,7 +24,7 @@ from scheduler_project.scratch import new_name, scratch, with_database
 
 DAYS = 34
 """Besides today."""
-TYPES, TENANTS, BATCH = 40, 2_000, 500_000
+TYPES, TENANTS, BATCH, BACKLOG = 40, 2_000, 500_000, 200
 AUTH = re.compile(r'"(django_session|auth_\w+)"|^(BEGIN|COMMIT|SAVEPOINT|RELEASE)|set_config')
 _JOBS = """
     INSERT INTO jobs_job (id, due_at, tenant_id, job_type, queue, priority, payload, "group", max_attempts, created_at)
@@ -54,9 +53,10 @@ _OUTCOMES = """
     ) ended
 """
 _ENTRIES = """
-    INSERT INTO jobs_queueentry (job_id, due_at, run_at, tenant_id, queue, job_type, priority, attempt, max_attempts, waits)
+    INSERT INTO jobs_queueentry (job_id, due_at, run_at, tenant_id, queue, job_type, priority, attempt, max_attempts, waits,
+        crashes, cancel_requested)
     SELECT id, due_at, CASE WHEN row_number() OVER () %% 5 = 0 THEN now() + interval '1 h' ELSE due_at END, tenant_id, queue,
-        job_type, 0, 0, 20, CASE WHEN row_number() OVER () %% 5 = 0 THEN 'retry' END
+        job_type, 0, 0, 20, CASE WHEN row_number() OVER () %% 5 = 0 THEN 'retry' END, 0, false
     FROM jobs_job WHERE due_at >= now() - interval '1 minute' AND due_at < now() + interval '1 day' LIMIT %(count)s
     ON CONFLICT DO NOTHING
 """
@@ -149,8 +149,9 @@ def _grow(count: int) -> None:
             start=span["start"],
             span=milliseconds,
         )
+    if not _ask("SELECT FROM jobs_queueentry LIMIT 1"):
+        _ask(_ENTRIES, count=BACKLOG)
     _ask(_OUTCOMES, **span)
-    _ask(_ENTRIES, count=20_000)
     _ask("ANALYZE jobs_queueentry")
     with db.connect(name="bench") as connection:
         for (leaf,) in connection.execute(
@@ -179,7 +180,7 @@ def _measure(client: Any, rounds: int) -> dict[str, Any]:
         with CaptureQueriesContext(connection) as captured:
             client.get(url)
         own = [query["sql"] for query in captured if not AUTH.search(query["sql"])]
-        found[name] = {"ms": round(statistics.median(times[1:]), 1), "statements": len(own)}
+        found[name] = {"ms": round(min(times[1:]), 1), "statements": len(own)}
         print(f"{name:12} {found[name]['ms']:8.1f} ms  {len(own):2} statements", file=sys.stderr)
     return found
 

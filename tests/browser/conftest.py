@@ -90,7 +90,7 @@ class Visit:
         self.page.evaluate(axe)
         found = self.page.evaluate(
             "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'],"
-            " resultTypes: ['violations']})"
+            " resultTypes: ['violations'], preload: false})"
         )
         path = self.page.url.removeprefix(self.url)
         wrong = [

@@ -120,7 +120,7 @@ def test_6_pause_a_queue_and_resume_it(visit: Visit, world: World, axe: str) -> 
     page.get_by_role("button", name="Save", exact=True).click()
     strip = page.locator(".console-holds")
     strip.wait_for()
-    assert "A queue test.echo held by maria" in strip.inner_text()
+    assert "Queue test.echo held by maria" in strip.inner_text()
     assert "gateway is down" in visit.go("/admin/jobs/job/").locator(".console-holds").inner_text()
     follow(page, re.compile("Resume"))
     visit.check(axe)

@@ -52,7 +52,7 @@ def test_a_list_does_not_jump_but_offers_what_is_new(
     assert page.locator("#result_list tbody tr").count() == 1
     assert page.locator("#result_list tbody tr .state").inner_text() == JobState.RUNNING
     pill.click()
-    page.wait_for_function("document.querySelectorAll('#result_list tbody tr').length === 3")
+    page.locator("#result_list tbody tr").nth(2).wait_for()
 
 
 def test_what_has_the_focus_stays(desk: Visit, connection: Connection, maria: User) -> None:
@@ -89,7 +89,7 @@ def test_a_server_that_is_gone_is_told_and_survived(desk: Visit, connection: Con
     desk.said.clear()  # the browser itself reports an answer of 503
     page.unroute("**/*_live=1*")
     press_refresh(desk)
-    page.wait_for_function("document.querySelector('[data-age]').hidden")
+    page.locator("[data-age]").wait_for(state="hidden")
 
 
 def test_a_hidden_page_does_not_ask(desk: Visit, connection: Connection, maria: User) -> None:

@@ -161,7 +161,7 @@ def _numbers(connection: Connection, now: datetime) -> None:
     chance = Random(11)
     end_ = rollups.floor(now, 60)
     rows = []
-    for minutes in range(1, 181):
+    for minutes in range(1, 62):
         at = end_ - minutes * MINUTE
         rows.append(_row(Kind.ALL, "", at, chance, 400))
         rows += [_row(Kind.QUEUE, name, at, chance, 130) for name in TYPES]
@@ -175,10 +175,10 @@ def _numbers(connection: Connection, now: datetime) -> None:
 def _row(kind: Kind, name: str, at: datetime, chance: Random, size: int) -> Rollup:
     due = size + chance.randrange(size // 2) + (3 * size if at.minute == 0 else 0)
     failed = chance.randrange(1 + size // 100) if chance.random() < 0.4 else 0
-    late = [min(chance.expovariate(8) + (2.0 if at.minute in (0, 1) else 0.0), 40.0) for _ in range(60)]
+    late = [min(chance.expovariate(8) + (2.0 if at.minute in (0, 1) else 0.0), 40.0) for _ in range(20)]
     return Rollup(
         kind=kind, step=60, name=name, at=at, due=due, completed=due - failed, failed=failed, errors=failed * 3,
-        late=list(Histogram.of(late).counts), ran=list(Histogram.of([chance.expovariate(3) for _ in range(60)]).counts),
+        late=list(Histogram.of(late).counts), ran=list(Histogram.of([chance.expovariate(3) for _ in range(20)]).counts),
         ran_seconds=due / 3,
     )  # fmt: skip
 

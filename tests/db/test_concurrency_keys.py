@@ -15,6 +15,7 @@ from jobs.models import Job, KeyLimit, QueueEntry, Timer
 from jobs.newjob import NewJob
 from jobs.registry import job_type, registry
 from jobs.results import Completed, Released, Result, Settlement, Snoozed
+from jobs.sql import load
 from jobs.states import JobState
 from tests.factories import claim, come_due, dispatch, failed, finish, process, schedule, take
 from tests.keyed import admitted, allow, key_of, keyed, let_in
@@ -67,6 +68,13 @@ def test_the_urgent_whose_time_has_not_come_is_passed_over(here: Connection) -> 
     now = keyed()
     let_in(here, now)
     assert admitted(soon, now) == [False, True]
+
+
+def test_what_is_due_now_is_admitted_although_now_was_rounded_up(here: Connection) -> None:
+    job = keyed()
+    here.execute("UPDATE jobs_queueentry SET run_at = statement_timestamp() + interval '1 ms'")
+    values = {"tenants": [job.tenant_id], "names": ["k"]}
+    assert here.execute(load("admit"), values).rowcount == 1
 
 
 def test_as_many_as_the_type_allows_run_at_once(here: Connection) -> None:

@@ -30,7 +30,7 @@ def test_who_holds_something_stands_beside_it(boss: Client) -> None:
     assert hold.by.startswith("operator")
     action = OperatorAction.objects.get()
     assert (action.verb, action.actor_name) == ("pause", hold.by)
-    assert "A tenant acme held" in boss.get("/admin/jobs/job/").text
+    assert "Tenant acme held" in boss.get("/admin/jobs/job/").text
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def lift(client: Client, hold: Hold, **data: Any) -> Any:
 
 def test_a_hold_is_lifted_once(boss: Client) -> None:
     hold = Hold.objects.create(scope="queue", key="mail")
-    assert "Resume A queue mail" in boss.get(f"{HOLDS}{hold.pk}/lift/").text
+    assert "Resume Queue mail" in boss.get(f"{HOLDS}{hold.pk}/lift/").text
     assert Hold.objects.get().until is None
     assert "is no longer held" in lift(boss, hold, reason="back").text
     assert "was resumed at" in lift(boss, hold).text

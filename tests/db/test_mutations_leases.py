@@ -15,6 +15,7 @@ from tests.db import (
     guards_leases_left,
     guards_leases_limits,
     guards_leases_process,
+    guards_leases_rules,
     guards_leases_settle,
 )
 from tests.mutating import Check, Connection, changes, mutate, notices
@@ -26,6 +27,7 @@ MUTANTS = {
     **guards_leases_left.MUTANTS,
     **guards_leases_limits.MUTANTS,
     **guards_leases_process.MUTANTS,
+    **guards_leases_rules.MUTANTS,
     **guards_leases_settle.MUTANTS,
 }
 

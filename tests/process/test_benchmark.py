@@ -126,6 +126,14 @@ def test_cron_definitions_that_fire_at_one_minute(folder: Path) -> None:
     assert 0 < found["ratio"]["written_s"] <= 1, "all jobs exist before the minute begins"
 
 
+def test_a_slow_neighbour(folder: Path) -> None:
+    """Also a check of the runs' own ledger: the noisy tenant's jobs were on some of the threads."""
+    found = Benchmark(folder, "slow", "--jobs", "40").found()
+    assert (found["early"], found["lost"]) == (0, 0)
+    assert set(found["ratio"]) == {"noisy_share", "quiet_lateness_p99_ms"}
+    assert 0 < found["figures"]["noisy_share"] <= 0.75
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_one_that_is_asked_to_stop_leaves_nothing(folder: Path, number: signal.Signals) -> None:
     before = databases()

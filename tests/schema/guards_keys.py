@@ -89,6 +89,16 @@ def nobody_is_admitted_early(here: Connection) -> None:
     assert let_in(here, job) == 0
 
 
+def what_is_due_now_is_admitted(here: Connection) -> None:
+    job = keyed()
+    values = {"tenants": [job.tenant_id], "names": ["k"]}
+    for _ in range(20):  # its time may have come before the statement did
+        here.execute(
+            "UPDATE jobs_queueentry SET parked = 'key', run_at = statement_timestamp() + interval '9 ms'"
+        )
+        assert here.execute(load("admit"), values).rowcount == 1
+
+
 def who_waits_longest_is_first(here: Connection) -> None:
     late, early = keyed(), keyed()
     ago(here, early, HOUR)

@@ -14,6 +14,7 @@ from scheduler_project.benchmark.ledger import MOST, Ledger
 from scheduler_project.benchmark.management.commands.benchmark import NAMES
 from scheduler_project.benchmark.meter import NOTHING, Reading, tree_cpu
 from scheduler_project.benchmark.report import Report, at_least, at_most, summary
+from scheduler_project.benchmark.runs import Run, Runs, busy, most_at_once, read_runs
 from scheduler_project.benchmark.timing import ms, ratio, share
 
 
@@ -120,3 +121,19 @@ def test_its_handlers_are_not_registered_in_ordinary_processes() -> None:
         "assert not [name for name in registry.names() if name.startswith('benchmark.')]"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(apps.__file__).parents[2])
+
+
+def test_runs_are_read_back_in_the_order_in_which_they_began(tmp_path: Path) -> None:
+    assert read_runs(tmp_path / "runs", range(9)) == []
+    for each in (Run(2, 5.0, 6.0), Run(1, 3.0, 9.0), Run(20, 1.0, 2.0)):
+        Runs(tmp_path / "runs").note(*each)
+    assert read_runs(tmp_path / "runs", range(9)) == [Run(1, 3.0, 9.0), Run(2, 5.0, 6.0)]
+
+
+def test_what_ran_at_the_same_time_is_seen() -> None:
+    some = [Run(1, 0.0, 2.0), Run(2, 1.0, 3.0), Run(3, 2.0, 4.0), Run(4, 2.5, 2.75)]
+    assert most_at_once(some) == 3
+    assert most_at_once(some[:1] + some[2:3]) == 1, "one that begins as another ends is not beside it"
+    assert most_at_once([]) == 0
+    assert busy(some, 1.0, 2.5) == 1.0 + 1.5 + 0.5
+    assert busy(some, 9.0, 10.0) == 0

@@ -28,7 +28,7 @@ QUIET, EVERY_SECONDS = 200, 2.0
 EQUAL, EACH = 50, 400
 """Tenants with equal backlogs, and how large these are."""
 WEIGHTS = (1, 2, 4)
-PER_WEIGHT, EACH_OF_WEIGHT = 10, 200
+PER_WEIGHT, EACH_OF_WEIGHT = 10, 400
 """Tenants of each weight, and the backlog of one of weight 1; the others' are as many times as large."""
 INTERVAL = EVERY + PATIENCE
 """Seconds between the looks of a claimer that has enough to do: one claim interval."""

@@ -21,6 +21,7 @@ from jobs.models import ProcessKind, Tenant
 from jobs.results import Completed, Settlement
 from jobs.tenants import tenant_ids
 from scheduler_project.benchmark.flow import backlog
+from scheduler_project.benchmark.meter import Meter
 from scheduler_project.benchmark.report import Report, at_least, at_most
 from scheduler_project.benchmark.runs import Run, busy, most_at_once
 from scheduler_project.benchmark.stage import Stage
@@ -52,8 +53,11 @@ def run(stage: Stage) -> Report:
     ]
     stage.checkpoint()
     with stage.fleet(processes=CLAIMERS) as fleet:
+        meter = Meter(stage.connection, fleet.pids)
         numbers, _ = backlog(stage, sleeps)
+        before = meter.read()
         stage.client.wait(numbers, fleet)
+        spent = meter.read() - before
     runs = defaultdict[str, list[Run]](list)
     for each in stage.runs(numbers):
         runs[sleeps[each.number - numbers.start][0]].append(each)
@@ -76,6 +80,7 @@ def run(stage: Stage) -> Report:
             "slots_used": used,
             "claim_cpu_us_per_job": limited,
             "claim_cpu_us_per_job_unlimited": unlimited,
+            **spent.per_job(len(sleeps)),
         },
         floors={"claim_cpu_us_per_job": {"value": unlimited, "unit": "us without limits", "sql": []}},
         reaches={
