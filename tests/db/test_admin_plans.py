@@ -33,7 +33,7 @@ BUDGET = 8
 
 
 @pytest.fixture
-def operator(connection: Connection) -> Client:
+def operator(connection: Connection, steady_clock: None) -> Client:
     """Not a superuser: permissions cost statements as well. With the process's clock already read."""
     return operator_with(*VIEW, "retry_job", "cancel_job")
 
