@@ -31,6 +31,7 @@ pytestmark = pytest.mark.usefixtures("transactional_db")
 Connection = psycopg.Connection[Any]
 
 BACK, AHEAD, TENANTS = 17, 17, 20
+SOON = 400
 ENTRIES, TIMERS, OUTCOMES, KEYS, DEFINITIONS = 5_000, 5_000, 10_000, 2_000, 1_000
 
 Plans = dict[str, list[Seen]]
@@ -154,7 +155,10 @@ def _fill(connection: Connection) -> None:
         return made
 
     due = [row(n, -timedelta(seconds=n % 3600)) for n in range(ENTRIES)]
-    waiting = [row(n, timedelta(minutes=10, seconds=n * 10)) for n in range(TIMERS * 4 // 5)]
+    # Most timers are of one day, whatever time it is: a leaf that is small enough may be read whole.
+    waiting = [row(n, timedelta(minutes=10, seconds=n * 10)) for n in range(SOON)]
+    later = bounds(day_of(now) + timedelta(days=2))[0] - now
+    waiting += [row(n, later + timedelta(seconds=n * 20)) for n in range(TIMERS * 4 // 5 - SOON)]
     waiting += [row(n, timedelta(hours=13 + n * (AHEAD - 1) * 24 / TIMERS * 5)) for n in range(TIMERS // 5)]
     today = bounds(day_of(now))[0] - now  # whatever time it is, yesterday and today have many that ended
     ended = [row(n, today + timedelta(days=n / OUTCOMES * 2.5 - 1)) for n in range(OUTCOMES * 4 // 5)]
