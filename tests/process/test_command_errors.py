@@ -32,7 +32,7 @@ def fails(commands: Commands, *arguments: str, **env: str) -> str:
         ("runworker --database nope", "there is no database 'nope' in the settings"),
         (
             "rundispatcher --only dispatch,sleep",
-            "--only knows dispatch, admit, hold, tick, rescue, upkeep, not sleep",
+            "--only knows dispatch, admit, hold, tick, rescue, upkeep, rollup, operate, not sleep",
         ),
     ],
 )
