@@ -73,7 +73,6 @@ MUTANTS: Mutants = {
         (Passed._await, "min(wait, LONGEST_WAIT)", "min(wait, 9 * LONGEST_WAIT)"),
         (Claimer._learn_queue, "min(room.wait, LONGEST_WAIT)", "min(room.wait, 9 * LONGEST_WAIT)"),
         (Claimer.retry_in, "if self._closed:", "if False:"),
-        (Passed._return, "self.later.pop(tenant_id, None)", "pass"),
     ],
     what_drains_drains: [
         (Claimer._send, " or self._draining", ""),

@@ -315,7 +315,7 @@ def test_a_job_of_a_held_type_or_group_is_not_claimed_though_it_is_not_parked_ye
     come_due(here)
     taken = {each.held.job_id for each in take(here, "q", mine)}
     assert taken == {job.id for job in free}
-    assert [job.why().headline.code for job in held] == ["paused_type", "paused_group"]
+    assert [job.why().headline.code for job in held] == ["held_type", "held_group"]
 
 
 def test_a_hold_that_has_ended_holds_nothing_back_from_a_claim(here: Connection) -> None:
