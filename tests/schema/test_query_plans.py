@@ -98,7 +98,7 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
 ONE_PASS = {"put_back", "cancel_entries", "reschedule_entries", "park_held", "move_entries"}
 """A hundred of five thousand entries by id or place, or all of one of two queues: one pass may be cheaper."""
 
-PAIRS = {"put_back", "retry"}
+PAIRS = {"put_back", "retry", "move_timers"}
 """Compares a hundred with a hundred, or with a small queue; `put_back` only in a session that plans for values, and the
 loops that send it have others."""
 
@@ -209,7 +209,8 @@ def test_a_statement_reads_what_it_needs(filled: dict[str, Plans], statistics: s
     _, most, _ = STATEMENTS[name]
     assert filled[statistics][name], "it was not sent"
     for seen in filled[statistics][name]:
-        assert seen.read <= most * seen.rows, seen
+        if name not in PASSES_IN_15 or _server_version() >= 170_000:
+            assert seen.read <= most * seen.rows, seen
         if name not in PAIRS or (name == "put_back" and statistics.endswith("generic")):
             assert seen.compared <= 4 * max(seen.rows, seen.read), seen
         assert seen.blocks <= 400 + 60 * max(seen.rows, seen.read), seen
