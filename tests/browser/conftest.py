@@ -17,6 +17,8 @@ ARGS = [
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 ]  # fmt: skip
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+QUICKER = "Autofocus processing was blocked"
+"""Chromium says so when the visitor has clicked into a page before it was complete."""
 LOOKS = [(scheme, size) for size in SIZES for scheme in ("light", "dark")]
 
 
@@ -70,7 +72,7 @@ class Visit:
         self.said: list[str] = []
         self.page = self.context.new_page()
         self.page.set_default_timeout(15_000)
-        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        self.page.on("console", lambda message: self._said(f"{message.type}: {message.text}"))
         self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
         self.page.on("dialog", lambda dialog: self._dialog(dialog))
         self.page.on("request", self._request)
@@ -87,6 +89,7 @@ class Visit:
 
     def wrong(self, axe: str) -> list[str]:
         """Violations of WCAG 2.2 A and AA, and whether the page is wider than the window."""
+        self.page.wait_for_load_state("load")  # before its styles are there, everything is too small
         self.page.evaluate(axe)
         found = self.page.evaluate(
             "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'],"
@@ -111,6 +114,10 @@ class Visit:
     def close(self) -> None:
         self.context.close()
         assert self.said == []
+
+    def _said(self, message: str) -> None:
+        if QUICKER not in message:
+            self.said.append(message)
 
     def _dialog(self, dialog: Any) -> None:
         self.said.append(f"dialog: {dialog.message}")

@@ -31,7 +31,8 @@ def press(page: Any, name: str) -> None:
 
 
 def follow(page: Any, name: str | re.Pattern[str]) -> None:
-    page.get_by_role("link", name=name).first.click()
+    with page.expect_navigation():
+        page.get_by_role("link", name=name).first.click()
 
 
 def search(page: Any, line: str) -> None:
