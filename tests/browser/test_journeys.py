@@ -30,9 +30,10 @@ def press(page: Any, name: str) -> None:
     page.get_by_role("button", name=name).first.click()
 
 
-def follow(page: Any, name: str | re.Pattern[str]) -> None:
-    with page.expect_navigation():
-        page.get_by_role("link", name=name).first.click()
+def follow(place: Any, name: str | re.Pattern[str]) -> None:
+    link = place.get_by_role("link", name=name).first
+    with link.page.expect_navigation():
+        link.click()
 
 
 def search(page: Any, line: str) -> None:
