@@ -166,7 +166,8 @@ def test_8_what_fires_in_the_next_hour(visit: Visit, world: World, axe: str) -> 
 
 def test_9_add_a_cron_definition_across_a_change_of_the_clocks(visit: Visit, world: World, axe: str) -> None:
     page = visit.go("/admin/jobs/crondefinition/")
-    page.locator(".object-tools a.addlink").click()
+    with page.expect_navigation():
+        page.locator(".object-tools a.addlink").click()
     page.locator("#id_name").fill("early bird")
     page.locator("#id_expression").fill("30 2 * * *")
     page.locator("#id_timezone").fill("Europe/Berlin")

@@ -139,6 +139,8 @@
                 if (asked.toString() === last) replace(preview, markup);
             } catch {
                 last = "";
+                clearTimeout(soon);
+                soon = setTimeout(look, 3000);
             }
         };
         form.addEventListener("input", (event) => {
