@@ -109,10 +109,11 @@ class Settler:
 
     def _admit(self, settled: Settled) -> None:
         """Others of their concurrency keys may run now. The results are written: what fails here, a dispatcher does."""
-        if not settled.keys or self._connection is None:
+        keys = settled.keys
+        if not keys or self._connection is None:
             return
         try:
-            if admit(self._connection, settled.keys, self.using):
+            if admit(self._connection, keys, self.using):
                 self._admitted()
         except psycopg.Error as error:
             logger.warning("admission is left to a dispatcher", extra={"error": str(error).strip()})

@@ -165,5 +165,8 @@ def is_alive(pid: int) -> bool:
     """A zombie is not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except (
+        FileNotFoundError,
+        ProcessLookupError,
+    ):  # gone before we opened it, or between that and the reading
         return False

@@ -23,8 +23,12 @@ class Census:
         self._thread.start()
 
     def end(self) -> None:
+        """RuntimeError when it had stopped looking by itself: the ends of runs that were cut off are not known then."""
+        failed = not self._thread.is_alive()
         self._ended.set()
         self._thread.join()
+        if failed:
+            raise RuntimeError("the census has died: see its traceback above")
 
     def _run(self) -> None:
         while not self._ended.wait(LOOK):
