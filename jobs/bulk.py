@@ -1,18 +1,19 @@
 """Insert many checked jobs by binary COPY: jobs, then the timers or entries by which they wait.
 
-Rows are packed here: of 50,000 jobs most columns are the same few values, packed once. The format: "Binary Format" of
+Rows are packed here: of 50,000 jobs most columns are the same few values, packed once, and timers while the server
+writes the jobs. The format: "Binary Format" of
 COPY in PostgreSQL's documentation.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, LiteralString
 
 from jobs.arrays import microseconds
-from jobs.newjob import Row
+from jobs.newjob import Row, Terms
 
 _JOB: LiteralString = (
     'COPY jobs_job (id, due_at, payload, tenant_id, job_type, queue, priority, "group", max_attempts, cron_id, '
@@ -36,6 +37,8 @@ _TIMER_HEAD = struct.Struct(">hi16siq")
 _ENTRY_HEAD = struct.Struct(">hi16siqiq")
 _SINCE_1970 = 946_684_800_000_000
 _NULL = struct.pack(">i", -1)
+_PLAIN = 5 * _NULL
+"""Of a job without cron, unique or concurrency key."""
 
 
 def insert_many(cursor: Any, rows: Sequence[Row], until: datetime) -> None:
@@ -44,89 +47,104 @@ def insert_many(cursor: Any, rows: Sequence[Row], until: datetime) -> None:
     the first write: a look that does not see this transaction among those that write must not be younger."""
     if not rows:
         return
-    _copy(cursor, _JOB, rows, _job())
-    later = [row for row in rows if row.due_at > until]
-    if later:
-        _copy(cursor, _TIMER, later, _timer())
-    if len(later) < len(rows):
+    job, timer = _job(), _timer()
+    timers: list[bytes] = []
+
+    def jobs() -> Iterator[bytes]:
+        for some in _chunks(rows):
+            yield b"".join([job(row) for row in some])
+            timers.append(
+                b"".join([timer(row) for row in some if row.due_at > until])
+            )  # while the server writes
+
+    _copy(cursor, _JOB, jobs())
+    if any(timers):
+        _copy(cursor, _TIMER, timers)
+    if soon := [row for row in rows if row.due_at <= until]:
         cursor.execute("SELECT clock_timestamp()")
         (begun,) = cursor.fetchone()
-        _copy(cursor, _ENTRY, [row for row in rows if row.due_at <= until], _entry(microseconds(begun)))
+        entry = _entry(microseconds(begun))
+        _copy(cursor, _ENTRY, (b"".join([entry(row) for row in some]) for some in _chunks(soon)))
 
 
-def _copy(cursor: Any, statement: LiteralString, rows: Sequence[Row], pack: Callable[[Row], bytes]) -> None:
+def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    for start in range(0, len(rows), _CHUNK):
+        yield rows[start : start + _CHUNK]
+
+
+def _copy(cursor: Any, statement: LiteralString, packed: Iterable[bytes]) -> None:
     with cursor.copy(statement) as copy:
         copy.write(_BEGIN)
-        for start in range(0, len(rows), _CHUNK):
-            copy.write(b"".join([pack(row) for row in rows[start : start + _CHUNK]]))
+        for some in packed:
+            copy.write(some)
         copy.write(_END)
 
 
 def _job() -> Callable[[Row], bytes]:
-    tails: dict[Any, bytes] = {}
+    shared = _Shared(lambda terms: b"".join((
+        _int8(terms.tenant_id), _text(terms.job_type), _text(terms.queue), _int2(terms.priority),
+        _text(terms.group), _int4(terms.max_attempts),
+    )))  # fmt: skip
 
     def pack(row: Row) -> bytes:
-        name = (
-            row.tenant_id, row.job_type, row.queue, row.priority, row.group, row.max_attempts, row.cron_id, row.slot,
-            row.unique_key, row.unique_for, row.concurrency_key,
-        )  # fmt: skip
-        if (tail := tails.get(name)) is None:
-            tail = b"".join((
-                _int8(row.tenant_id), _text(row.job_type), _text(row.queue), _int2(row.priority), _text(row.group),
-                _int4(row.max_attempts), _int8(row.cron_id),
-                _int8(None if row.slot is None else microseconds(row.slot)), _text(row.unique_key), _interval(row.unique_for),
-                _text(row.concurrency_key),
-            ))  # fmt: skip
-            if row.unique_key is None and row.concurrency_key is None:
-                tails[name] = tail
         data = row.payload.encode()
         number = row.id.int
         head = _JOB_HEAD.pack(14, 16, number.to_bytes(16, "big"), 8, _due(number), len(data) + 1)
-        return head + b"\x01" + data + tail  # jsonb, version 1
+        plain = row.cron_id is None and row.unique_key is None and row.concurrency_key is None
+        own = _PLAIN if plain else _own(row)
+        return b"%b\x01%b%b%b" % (head, data, shared[row.terms], own)  # jsonb, version 1
 
     return pack
 
 
+def _own(row: Row) -> bytes:
+    slot = None if row.slot is None else microseconds(row.slot)
+    return b"".join((
+        _int8(row.cron_id), _int8(slot), _text(row.unique_key), _interval(row.unique_for), _text(row.concurrency_key)
+    ))  # fmt: skip
+
+
 def _timer() -> Callable[[Row], bytes]:
-    tails: dict[Any, bytes] = {}
+    shared = _Shared(lambda terms: b"".join((
+        _int8(terms.tenant_id), _text(terms.queue), _text(terms.job_type), _int2(terms.priority),
+        _int4(terms.max_attempts), _text(terms.group),
+    )))  # fmt: skip
 
     def pack(row: Row) -> bytes:
-        name = (
-            row.tenant_id, row.queue, row.job_type, row.priority, row.max_attempts, row.group, row.concurrency_key,
-        )  # fmt: skip
-        if (tail := tails.get(name)) is None:
-            tail = b"".join((
-                _int8(row.tenant_id), _text(row.queue), _text(row.job_type), _int2(row.priority),
-                _int4(row.max_attempts), _text(row.group), _text(row.concurrency_key),
-            ))  # fmt: skip
-            if row.concurrency_key is None:
-                tails[name] = tail
         number = row.id.int
-        return _TIMER_HEAD.pack(9, 16, number.to_bytes(16, "big"), 8, _due(number)) + tail
+        head = _TIMER_HEAD.pack(9, 16, number.to_bytes(16, "big"), 8, _due(number))
+        return (
+            head + shared[row.terms] + (_NULL if row.concurrency_key is None else _text(row.concurrency_key))
+        )
 
     return pack
 
 
 def _entry(begun: int) -> Callable[[Row], bytes]:
-    tails: dict[Any, bytes] = {}
+    shared = _Shared(lambda terms: b"".join((
+        _int8(terms.tenant_id), _text(terms.queue), _text(terms.job_type), _int2(terms.priority), _int4(0),
+        _int4(terms.max_attempts), _int4(0), b"\0\0\0\1\0", _text(terms.group),
+    )))  # fmt: skip
 
     def pack(row: Row) -> bytes:
-        name = (
-            row.tenant_id, row.queue, row.job_type, row.priority, row.max_attempts, row.group, row.concurrency_key,
-        )  # fmt: skip
-        if (tail := tails.get(name)) is None:
-            tail = b"".join((
-                _int8(row.tenant_id), _text(row.queue), _text(row.job_type), _int2(row.priority), _int4(0),
-                _int4(row.max_attempts), _int4(0), b"\0\0\0\1\0", _text(row.group),
-                _text(row.concurrency_key), _text(None if row.concurrency_key is None else "key"),
-            ))  # fmt: skip
-            if row.concurrency_key is None:
-                tails[name] = tail
         number = row.id.int
         due_at = _due(number)
-        return _ENTRY_HEAD.pack(14, 16, number.to_bytes(16, "big"), 8, due_at, 8, max(due_at, begun)) + tail
+        head = _ENTRY_HEAD.pack(14, 16, number.to_bytes(16, "big"), 8, due_at, 8, max(due_at, begun))
+        parked = None if row.concurrency_key is None else "key"
+        return head + shared[row.terms] + _text(row.concurrency_key) + _text(parked)
 
     return pack
+
+
+class _Shared(dict[Terms, bytes]):
+    """The columns that jobs have in common, packed once."""
+
+    def __init__(self, pack: Callable[[Terms], bytes]) -> None:
+        self._pack = pack
+
+    def __missing__(self, terms: Terms) -> bytes:
+        packed = self[terms] = self._pack(terms)
+        return packed
 
 
 def _due(job_id: int) -> int:

@@ -14,7 +14,7 @@ from jobs.conf import conf
 from jobs.cron import Recurrence, recurrence
 from jobs.firing import Firing, Policy, firings
 from jobs.ids import ceil_ms, derived_id
-from jobs.newjob import Row, clamp
+from jobs.newjob import Row, Terms, clamp
 from jobs.overlap import START, WAIT, Judged, Verdict, judge
 from jobs.payload import encode
 from jobs.registry import registry
@@ -259,21 +259,22 @@ def job_row(
     """The job of a slot. An unknown type is no error here: the job waits, parked, for a worker that knows it."""
     known = registry.get(definition.job_type)
     due_at = ceil_ms(clamp(slot + delay, now))
-    return Row(
-        derived_id(due_at, "job", definition.id, revision or definition.revision, slot.isoformat()),
-        due_at,
+    terms = Terms(
         "",
         definition.job_type,
         definition.queue or (known.queue if known else definition.job_type),
         definition.priority,
-        encode(definition.payload, limit=conf().payload_bytes),
         None,
         definition.max_attempts or (known.max_attempts if known else conf().max_attempts),
-        None,
-        None,
+        definition.tenant_id,
+    )
+    return Row(
+        derived_id(due_at, "job", definition.id, revision or definition.revision, slot.isoformat()),
+        due_at,
+        terms,
+        encode(definition.payload, limit=conf().payload_bytes),
         cron_id=definition.id,
         slot=slot,
-        tenant_id=definition.tenant_id,
     )
 
 

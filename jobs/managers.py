@@ -15,8 +15,8 @@ from jobs.bulk import insert_many
 from jobs.conf import conf
 from jobs.db import server_cursor
 from jobs.errors import InvalidJob
-from jobs.ids import IdRun
-from jobs.newjob import Frame, NewJob, Row, prepare
+from jobs.ids import IdRun, day_of_id
+from jobs.newjob import Frame, NewJob, Row, Terms, prepare
 from jobs.querysets import JobQuerySet
 from jobs.sql import load
 from jobs.tenants import tenant_ids
@@ -70,8 +70,9 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             concurrency_key=concurrency_key,
         )
         row = prepare(new, Frame(now), IdRun())
+        terms = row.terms
         partitions.require([row.due_at], using)
-        row.tenant_id = tenant_ids([row.tenant], using)[row.tenant]
+        terms.tenant_id = tenant_ids([terms.tenant], using)[terms.tenant]
         job: Job
         if row.unique_key is None:
             job = self._insert(row, now, using)
@@ -94,13 +95,13 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         InvalidJob names its index, and nothing is written."""
         using = self.db
         now = clock.now(using)
-        rows = _prepare_many(jobs, now)
+        rows, terms = _prepare_many(jobs, now)
         if not rows:
             return []
-        partitions.require({row.due_at for row in rows}, using)
-        tenants = tenant_ids({row.tenant for row in rows}, using)
-        for row in rows:
-            row.tenant_id = tenants[row.tenant]
+        partitions.require_days({day_of_id(row.id) for row in rows}, using)
+        tenants = tenant_ids({each.tenant for each in terms}, using)
+        for each in terms:
+            each.tenant_id = tenants[each.tenant]
         with transaction.atomic(
             using
         ):  # a savepoint: an error inside COPY must not abort the caller's transaction
@@ -125,16 +126,17 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         return await sync_to_async(self.schedule_many)(jobs)
 
     def _insert(self, row: Row, now: datetime, using: str) -> Job:
+        terms = row.terms
         statement = "schedule_entry" if row.due_at <= now + conf().look_ahead else "schedule_timer"
         values: dict[str, Any] = {
             "id": row.id,
             "due_at": row.due_at,
-            "tenant_id": row.tenant_id,
-            "job_type": row.job_type,
-            "queue": row.queue,
-            "priority": row.priority,
-            "group": row.group,
-            "max_attempts": row.max_attempts,
+            "tenant_id": terms.tenant_id,
+            "job_type": terms.job_type,
+            "queue": terms.queue,
+            "priority": terms.priority,
+            "group": terms.group,
+            "max_attempts": terms.max_attempts,
             "cron_id": row.cron_id,
             "unique_key": row.unique_key,
             "unique_for": row.unique_for,
@@ -157,7 +159,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         raise TypeError(_BORN)
 
 
-def _prepare_many(jobs: Iterable[NewJob], now: datetime) -> list[Row]:
+def _prepare_many(jobs: Iterable[NewJob], now: datetime) -> tuple[list[Row], list[Terms]]:
     ids, rows, frame = IdRun(), [], Frame(now)
     for index, new in enumerate(jobs):
         if not isinstance(new, NewJob):
@@ -168,21 +170,23 @@ def _prepare_many(jobs: Iterable[NewJob], now: datetime) -> list[Row]:
             error.index = index
             error.args = (f"jobs[{index}].{error}",)
             raise
-    return rows
+    return rows, frame.terms
 
 
 def _wanted(row: Row) -> keys.Wanted:
     assert row.unique_key is not None  # noqa: S101  # for the type checker
-    return keys.Wanted((row.tenant_id, row.job_type, row.unique_key), row.id, row.unique_for)
+    return keys.Wanted((row.terms.tenant_id, row.terms.job_type, row.unique_key), row.id, row.unique_for)
 
 
 def _hint(rows: list[Row], now: datetime, using: str) -> None:
     """Wake the workers when something is due before they would look by themselves."""
-    if any(row.due_at < now + conf().idle_poll for row in rows):
+    soon = now + conf().idle_poll
+    if any(row.due_at < soon for row in rows):
         notify.after_commit(using)
 
 
 def _admit(rows: list[Row], now: datetime, using: str) -> None:
     """What is due by now waits in its queue for its concurrency key; what is due later, for its time first."""
     until = now + conf().look_ahead
-    admission.after_commit({row.key for row in rows if row.key is not None and row.due_at <= until}, using)
+    keyed = [row for row in rows if row.concurrency_key is not None]
+    admission.after_commit({row.key for row in keyed if row.key and row.due_at <= until}, using)

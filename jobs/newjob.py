@@ -12,7 +12,7 @@ from jobs.conf import conf
 from jobs.errors import InvalidJob, describe
 from jobs.ids import IdRun, ceil_ms
 from jobs.partitions import bounds, day_of
-from jobs.registry import registry
+from jobs.registry import JobType, registry
 from jobs.results import Key
 from jobs.slugs import slug_of
 
@@ -40,30 +40,37 @@ class NewJob:
     concurrency_key: str | None = None
 
 
+@dataclass(slots=True, eq=False)
+class Terms:
+    """What jobs have in common: of 50,000 in one call these are a few."""
+
+    tenant: str
+    job_type: str
+    queue: str
+    priority: int
+    group: str | None
+    max_attempts: int
+    tenant_id: int = 0
+    """Known once the tenant has been looked up or made."""
+
+
 @dataclass(slots=True)
 class Row:
     """A checked job, ready to be inserted."""
 
     id: UUID
     due_at: datetime
-    tenant: str
-    job_type: str
-    queue: str
-    priority: int
+    terms: Terms
     payload: str
-    group: str | None
-    max_attempts: int
-    unique_key: str | None
-    unique_for: timedelta | None
+    unique_key: str | None = None
+    unique_for: timedelta | None = None
+    concurrency_key: str | None = None
     cron_id: int | None = None
     slot: datetime | None = None
-    concurrency_key: str | None = None
-    tenant_id: int = 0
-    """Known once the tenant has been looked up or made."""
 
     @property
     def key(self) -> Key | None:
-        return None if self.concurrency_key is None else (self.tenant_id, self.concurrency_key)
+        return None if self.concurrency_key is None else (self.terms.tenant_id, self.concurrency_key)
 
 
 class Frame:
@@ -74,11 +81,30 @@ class Frame:
         self.oldest = oldest_due(now)
         self.horizon = now + conf().max_horizon
         self.payload_bytes = conf().payload_bytes
+        self.terms: list[Terms] = []
+        self._checked: dict[Any, tuple[Terms, JobType | None]] = {}
+
+    def check(self, new: NewJob) -> tuple[Terms, JobType | None]:
+        """What this job has in common with others, and its type if it is known here. InvalidJob."""
+        name = (new.job_type, new.tenant, new.queue, new.priority, new.group, new.max_attempts)
+        try:
+            found = self._checked.get(name)
+        except TypeError:  # something that is no text
+            found = None
+        if found and type(new.priority) is int and type(new.max_attempts) in _WHOLE:  # True and 1.0 equal 1
+            return found
+        checked = _terms(new)
+        self.terms.append(checked[0])
+        self._checked[name] = checked
+        return checked
+
+
+_WHOLE = (int, type(None))
 
 
 def prepare(new: NewJob, frame: Frame, ids: IdRun) -> Row:
     """Check every field; InvalidJob names the one that is wrong."""
-    known = registry.require(_name("job_type", new.job_type))
+    terms, known = frame.check(new)
     due_at = _due(new, frame)
     data = payloads.dump(new.payload, known.payload_type) if known and known.payload_type else new.payload
     if new.unique_key is not None or new.unique_for is not None:
@@ -86,21 +112,26 @@ def prepare(new: NewJob, frame: Frame, ids: IdRun) -> Row:
     return Row(
         ids.next(due_at),
         due_at,
+        terms,
+        payloads.encode(data, limit=frame.payload_bytes),
+        new.unique_key,
+        new.unique_for,
+        None if new.concurrency_key is None else _name("concurrency_key", new.concurrency_key, 200),
+    )
+
+
+def _terms(new: NewJob) -> tuple[Terms, JobType | None]:
+    known = registry.require(_name("job_type", new.job_type))
+    most = known.max_attempts if known else conf().max_attempts
+    terms = Terms(
         _tenant(new.tenant),
         new.job_type,
         _name("queue", new.queue or (known.queue if known else new.job_type)),
         _whole("priority", new.priority, PRIORITIES),
-        payloads.encode(data, limit=frame.payload_bytes),
         None if new.group is None else _name("group", new.group),
-        _whole("max_attempts", new.max_attempts, range(1, 10_001))
-        if new.max_attempts is not None
-        else (known.max_attempts if known else conf().max_attempts),
-        new.unique_key,
-        new.unique_for,
-        concurrency_key=None
-        if new.concurrency_key is None
-        else _name("concurrency_key", new.concurrency_key, 200),
+        most if new.max_attempts is None else _whole("max_attempts", new.max_attempts, range(1, 10_001)),
     )
+    return terms, known
 
 
 def clamp(due_at: datetime, now: datetime) -> datetime:
@@ -147,29 +178,14 @@ def _after(delay: Any, now: datetime) -> datetime:
         raise InvalidJob("delay", f"{delay} leads out of the calendar") from error
 
 
-_slugs: set[str] = set()
-
-
 def _tenant(value: Any) -> str:
-    if type(value) is str and value in _slugs:
-        return value
     try:
-        slug = slug_of(value)
+        return slug_of(value)
     except ValueError as error:
         raise InvalidJob("tenant", str(error)) from None
-    if len(_slugs) > 10_000:
-        _slugs.clear()
-    _slugs.add(slug)
-    return slug
-
-
-_names: set[str] = set()
-"""Of 1 to 100 characters, found to be good: the same few come again and again."""
 
 
 def _name(field: str, value: Any, limit: int = 100) -> str:
-    if type(value) is str and value in _names:
-        return value
     if not isinstance(value, str):
         raise InvalidJob(field, f"{describe(value)} is not text")
     if not 0 < len(value) <= limit:
@@ -178,10 +194,6 @@ def _name(field: str, value: Any, limit: int = 100) -> str:
         raise InvalidJob(
             field, f"{describe(value)} begins or ends with white space or has unprintable characters"
         )
-    if limit == 100:
-        if len(_names) > 10_000:
-            _names.clear()
-        _names.add(value)
     return value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.partitions.catalog import KEYS, MAX_DAYS, PARENTS, DayLeaves, bounds, day_of, maintenance, read_days
-from jobs.partitions.ensure import ensure, ensure_days, known, require
+from jobs.partitions.ensure import ensure, ensure_days, known, require, require_days
 from jobs.partitions.expire import Expired, expire
 from jobs.partitions.plan import Plan, Step, plan, wanted_days
 from jobs.partitions.seal import seal
@@ -26,6 +26,7 @@ __all__ = [
     "plan",
     "read_days",
     "require",
+    "require_days",
     "seal",
     "wanted_days",
 ]

@@ -146,7 +146,11 @@ def require(moments: Iterable[datetime], using: str = "default") -> None:
     """See that the day of each moment exists before the caller's first write: catching the failed insert afterwards
     would have aborted the caller's transaction. DayMissing when one cannot be made; Django's errors when the database
     cannot be asked."""
-    days = {day_of(moment) for moment in moments}
+    require_days({day_of(moment) for moment in moments}, using)
+
+
+def require_days(days: set[date], using: str = "default") -> None:
+    """The same for days."""
     if all(known.has(using, day) for day in days):
         return
     with connections[using].wrap_database_errors:
