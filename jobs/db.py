@@ -13,7 +13,8 @@ from typing import Any
 import psycopg
 from django.db import connections
 
-from jobs.patience import Session, watch
+from jobs.patience import watch
+from jobs.session import Session
 
 INFRASTRUCTURE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.InternalError)
 """Errors that say something of the server (gone, full, read-only, out of time), nothing of what was asked of it."""
@@ -51,10 +52,11 @@ def connect(
     if patience is not None:
         watch(connection, patience)
     if generic and not pooled:
-        # A plan that was made while a table had one page must not read it whole when it has a million rows. What is
-        # asked one by one is different each time: nothing to remember.
+        # A plan that was made while a table had one page must not read it whole when it has a million rows, nor all of a
+        # tenant's entries to sort out the first ten. What is asked one by one is different each time: nothing to remember.
         connection.execute(
-            "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_memoize = off"
+            "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; "
+            "SET enable_memoize = off"
         )
     if connection.info.parameter_status("TimeZone") != "UTC":
         connection.execute("SET TIME ZONE 'UTC'")

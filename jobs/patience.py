@@ -13,29 +13,17 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
+
+from jobs.session import Session
 
 logger = logging.getLogger(__name__)
 
 LOOK = 0.5
 """Seconds between two looks. Patience is counted in looks, not by a clock: a process that was frozen for an hour has not
 waited for its reply, which is there when it goes on."""
-
-
-class Session(psycopg.Connection[Any]):
-    """A connection that counts its round trips: the number is odd while one is under way."""
-
-    trips = 0
-
-    def wait(self, *args: Any, **kwargs: Any) -> Any:
-        self.trips += 1
-        try:
-            return super().wait(*args, **kwargs)
-        finally:
-            self.trips += 1
 
 
 class _Waiting:

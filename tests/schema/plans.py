@@ -88,6 +88,7 @@ def _claim(recorder: Recorder) -> list[Claim]:
     limited = Claimer("q1", mine, registry.names())
     assert NUMBER / 2 < sum(len(limited.claim(connection, NUMBER, NUMBER)) for _ in range(4)) <= NUMBER
     assert limited.ring.limited
+    limited.passed._asked = float("-inf")
     limited._bring_back(connection)
     _look(recorder, free.looks)
     return taken
