@@ -22,7 +22,7 @@ from jobs.clock import DatabaseClock
 from jobs.errors import SchedulerError
 from jobs.leases.counts import Count, Counts
 from jobs.leases.looks import REACH, Looks
-from jobs.leases.passed import FREE_SECONDS, LONGEST_WAIT, Passed
+from jobs.leases.passed import FREE_SECONDS, LONGEST_WAIT, Passed, wait_after
 from jobs.leases.ring import NIL, Mark, Pair, Share, just_before
 from jobs.partitions import day_of
 from jobs.results import Claim, Held
@@ -93,9 +93,12 @@ class Claimer:
         self.passed = Passed(self.ring)
         self._counts = Counts()
         self._draining = False
-        self._queue_full = False
-        self._closed_until = float("-inf")
-        """The queue is held, or out of tokens: the monotonic time of the next try."""
+        self._full_until = self._closed_until = float("-inf")
+        """The queue is at its limit; it is held, or out of tokens: the monotonic time of the next try."""
+        self._vain = 0
+        """Tries in a row that found the queue at its limit."""
+        self._ended = 0
+        """Jobs of ours that have ended."""
         self._noisy_share: float | None = None
         self._exempt: set[int] = set()
         """Tenants that may hold all threads."""
@@ -106,7 +109,7 @@ class Claimer:
         allows. What one statement took is returned at once; nothing only after a fresh look found nothing, or while
         somebody is passed over.
         ProcessExpired when our lease has ended."""
-        looked = self._queue_full = False
+        looked = False
         if free > 0:
             self.passed.untie()
         for _ in range(ROUNDS):
@@ -132,7 +135,7 @@ class Claimer:
         """Seconds until what was at its limit, held or locked is worth another try; None when there is nothing."""
         if self._closed:
             return self._closed_until - time.monotonic()
-        return FREE_SECONDS if self._queue_full else self.passed.retry_in()
+        return self._full_until - time.monotonic() if self._queue_full else self.passed.retry_in()
 
     @property
     def claimable(self) -> bool:
@@ -146,7 +149,13 @@ class Claimer:
 
     def settled(self, tenant_id: int) -> None:
         """A slot of this tenant has become free by our own doing. From any thread."""
+        self._ended += 1
+        self._full_until = float("-inf")
         self.passed.settled(tenant_id)
+
+    @property
+    def _queue_full(self) -> bool:
+        return time.monotonic() < self._full_until
 
     @property
     def _closed(self) -> bool:
@@ -221,13 +230,16 @@ class Claimer:
             "queue_oldest": self._counts.queue.oldest if self._counts.queue else 0,
             "peek": False,
         }
-        today = day_of(self.looks.clock.now())
+        today, ended = day_of(self.looks.clock.now()), self._ended
         try:
             rows = self._send(connection, None if today == self._missing_day else today, values, limited)
         except psycopg.errors.UndefinedTable:  # nobody has made today's leaves; what waits is older
             self._missing_day = today
             return []
-        return self._read(rows, shares, size, free, set(limited), token)
+        claims = self._read(rows, shares, size, free, set(limited), token)
+        if self._ended != ended:  # meanwhile, perhaps after the count
+            self._full_until = float("-inf")
+        return claims
 
     def _send(
         self, connection: Connection, day: date | None, values: dict[str, Any], limited: list[int]
@@ -236,9 +248,8 @@ class Claimer:
         locks = bool(limited) or queue
         statement = for_day("claim", day, not locks)
         with (
-            connection.pipeline() if locks else nullcontext(),
-            connection.transaction() if locks else nullcontext(),
-        ):
+            connection.pipeline() if locks else nullcontext()
+        ):  # one transaction as well: it ends at the sync
             if queue:  # before its tenants
                 connection.execute(load("lock_queue"), values, prepare=True)
             if limited:
@@ -320,8 +331,11 @@ class Claimer:
             self._counts.queue.told(room.oldest, self.looks.proven)
         if room.size == 0 and room.wait:
             self._closed_until = time.monotonic() + max(FREE_SECONDS, min(room.wait, LONGEST_WAIT))
-        elif room.size == 0 and known:  # else it was not locked yet: once more
-            self._queue_full = True
+        elif room.size > 0:
+            self._vain = 0
+        elif known:  # else it was not locked yet: once more
+            self._vain += 1
+            self._full_until = time.monotonic() + wait_after(self._vain)
 
     def _learn(
         self,

@@ -26,6 +26,11 @@ Ask = Callable[[Sequence[int]], Iterable[tuple[int, float | None]]]
 """Of these tenants, how many seconds each has still to wait; None: it may run again; 0: until one of its jobs ends."""
 
 
+def wait_after(vain: int) -> float:
+    """Seconds until the next question after so many in vain."""
+    return FREE_SECONDS * min(SELDOM, 1 << max(0, vain - IN_VAIN))
+
+
 class Passed:
     def __init__(self, ring: Ring) -> None:
         self.ring = ring
@@ -39,6 +44,8 @@ class Passed:
         """They hold their share of our threads: until one of their jobs here ends, or then."""
         self.tied: set[int] = set()
         """Their entries must start at once: until a thread is free."""
+        self._free: set[int] = set()
+        """Had a slot at the last question. Mostly its process fills it at once: who has one at two in a row comes back."""
         self._freed: deque[int] = deque()
         self._asked, self._asking, self._vain = float("-inf"), 0.0, 0
 
@@ -95,20 +102,23 @@ class Passed:
         if not tenants:
             return
         self._vain += 1
+        seen, self._free = self._free, set()
         for tenant_id, wait in ask(tenants):
-            if wait is None:
-                self._vain = 0
-                self._return(tenant_id)
-            else:
+            if wait is not None:
                 self._await(tenant_id, wait)
+                continue
+            self._vain = 0
+            if tenant_id in self.full and tenant_id not in seen:
+                self._free.add(tenant_id)
+            else:
+                self._return(tenant_id)
         self._asked = time.monotonic()
         self._asking = self._asked - now
 
     def _interval(self) -> float:
         """Seconds between two questions."""
         share = BUSY_SHARE if len(self.ring) else IDLE_SHARE
-        seldom = min(SELDOM, 1 << max(0, self._vain - IN_VAIN))
-        return max(FREE_SECONDS * seldom, share * self._asking)
+        return max(wait_after(self._vain), share * self._asking)
 
     def _await(self, tenant_id: int, wait: float | None) -> None:
         if wait:

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from jobs.leases import Claimer
+from jobs.leases import Claimer, passed
 from jobs.leases.counts import Count, Counts
 from jobs.leases.passed import BUSY_SHARE, FREE_SECONDS, IDLE_SHARE, Passed
 from jobs.models import Tenant
@@ -80,7 +80,7 @@ def all_that_have_settled_come_back(here: Connection) -> None:
 def who_is_free_again_is_not_waited_for(here: Connection) -> None:
     full = Full(here, "a")
     _limit_tenants(None)
-    assert full.claim(FREE_SECONDS)
+    assert full.claim_when_asked_twice()
     assert full.claimer.retry_in() is None
 
 
@@ -130,9 +130,9 @@ MUTANTS: Mutants = {
         (Passed.bring_back, "self.ring.bring_back(tenant_id)", "pass"),
     ],
     free.test_who_is_asked_for_in_vain_is_asked_for_more_and_more_seldom: [
-        (Passed._interval, "FREE_SECONDS * seldom", "FREE_SECONDS"),
-        (Passed._interval, "min(SELDOM, 1 << max", "(1 << max"),
-        (Passed._interval, "max(0, self._vain - IN_VAIN)", "self._vain"),
+        (passed.wait_after, "FREE_SECONDS * min", "FREE_SECONDS or min"),
+        (passed.wait_after, "min(SELDOM, 1 << max", "max(0, 1 << max"),
+        (passed.wait_after, "max(0, vain - IN_VAIN)", "vain"),
         (Passed.bring_back, "self._vain += 1", "pass"),
         (Passed.bring_back, "self._vain = 0", "pass"),
     ],
@@ -151,15 +151,19 @@ MUTANTS: Mutants = {
         (Passed.bring_back, "in ask(tenants):", "in []:"),
         (Passed._await, "self.full.add(tenant_id)", "pass"),
     ],
+    free.test_a_slot_that_is_filled_at_once_is_left_to_who_fills_it: [
+        (Passed.bring_back, "tenant_id in self.full and tenant_id not in seen", "False"),
+        (Passed.bring_back, "seen, self._free = self._free, set()", "seen = self._free"),
+    ],
     free.test_who_has_none_is_asked_for_again_a_moment_later: [
-        (Passed._interval, "max(FREE_SECONDS * seldom, share * self._asking)", "share * self._asking"),
+        (Passed._interval, "max(wait_after(self._vain), share * self._asking)", "share * self._asking"),
         (Passed.bring_back, "self._asked = time.monotonic()", "self._asked = 0.0"),
     ],
     a_question_is_not_asked_for_nobody: [(Passed.bring_back, "if not tenants:", "if False:")],
     a_question_that_takes_long_is_asked_seldom: [
         (Passed._interval, "BUSY_SHARE if len(self.ring) else IDLE_SHARE", "BUSY_SHARE"),
         (Passed._interval, "BUSY_SHARE if len(self.ring) else IDLE_SHARE", "IDLE_SHARE"),
-        (Passed._interval, "max(FREE_SECONDS * seldom, share * self._asking)", "FREE_SECONDS * seldom"),
+        (Passed._interval, "max(wait_after(self._vain), share * self._asking)", "wait_after(self._vain)"),
         (Passed.bring_back, "self._asking = self._asked - now", "pass"),
     ],
     free.test_a_question_counts_from_the_oldest_lease_known: [

@@ -9,7 +9,7 @@ import pytest
 
 from jobs.leases import settle
 from jobs.leases.claim import Claimer
-from jobs.leases.passed import FREE_SECONDS, Passed
+from jobs.leases.passed import FREE_SECONDS, IN_VAIN, Passed
 from jobs.models import Queue, Tenant
 from jobs.results import Claim, Completed, Settlement
 from tests.db import test_claim_fairness as fairness
@@ -19,6 +19,7 @@ from tests.db.guards_leases_claim import _sent
 from tests.db.test_claim_fairness import backlog, by_tenant, claimer
 from tests.mutating import Mutants
 from tests.statements import Noting
+from tests.unit.looking import TIME
 
 Connection = psycopg.Connection[Any]
 
@@ -52,7 +53,36 @@ def a_full_queue_is_asked_once(here: Connection) -> None:
     _limit_queue(0)
     mine = _informed(here)
     assert _sent(here, mine) == ["claim", "pipeline", "lock_queue", "claim"]
+    assert _sent(here, mine) == []
+    TIME.now += FREE_SECONDS
     assert _sent(here, mine) == ["pipeline", "lock_queue", "claim"]
+
+
+def a_full_queue_is_asked_more_and_more_seldom(here: Connection) -> None:
+    backlog(here, {"a": 3})
+    _limit_queue(1)
+    mine = _informed(here)
+    (taken,) = mine.claim(here, 9, 9)
+    waits = []
+    for _ in range(IN_VAIN + 6):
+        assert mine.claim(here, 9, 9) == []
+        waits.append(round((mine.retry_in() or 0) / FREE_SECONDS))
+        TIME.now += waits[-1] * FREE_SECONDS + 0.001
+    assert waits == [1] * IN_VAIN + [2, 4, 8, 16, 16, 16]
+    settle(here, [Settlement(taken.held, Completed(), None)])
+    assert len(mine.claim(here, 9, 9)) == 1
+    assert mine.claim(here, 9, 9) == []
+    assert mine.retry_in() == pytest.approx(FREE_SECONDS)
+
+
+def a_job_that_ends_while_a_full_queue_is_asked_is_not_overlooked(here: Connection) -> None:
+    backlog(here, {"a": 2})
+    _limit_queue(1)
+    mine = _informed(here)
+    (taken,) = mine.claim(here, 9, 9)
+    noting = Noting(here, claim=lambda: mine.settled(taken.tenant_id))
+    assert mine.claim(cast(Connection, noting), 9, 9) == []
+    assert noting.sent.count("claim") == 2
 
 
 def a_full_queue_is_asked_again_soon(here: Connection) -> None:
@@ -62,7 +92,8 @@ def a_full_queue_is_asked_again_soon(here: Connection) -> None:
     taken = mine.claim(here, 9, 9)
     assert len(taken) == 1
     assert mine.claim(here, 9, 9) == []
-    assert (mine.retry_in(), mine.claimable, mine.waiting) == (FREE_SECONDS, False, True)
+    assert mine.retry_in() == pytest.approx(FREE_SECONDS)
+    assert (mine.claimable, mine.waiting) == (False, True)
     _end(here, mine, taken)
     assert len(mine.claim(here, 9, 9)) == 1
     assert (mine.retry_in(), mine.claimable) == (None, True)
@@ -197,8 +228,7 @@ IN_LIMITED = "if share.tenant_id in self.ring.limited"
 MUTANTS: Mutants = {
     a_full_queue_is_asked_once: [
         (Claimer.claim, "if self._queue_full or self._closed:", "if self._closed:"),
-        (Claimer._learn_queue, "elif room.size == 0 and known:", "elif False:"),
-        (Claimer._learn_queue, "self._queue_full = True", "pass"),
+        (Claimer._learn_queue, "elif known:", "elif False:"),
         (
             Claimer._learn_queue,
             "self._counts.queue, known = Count(self.looks.number), False",
@@ -207,12 +237,20 @@ MUTANTS: Mutants = {
         (Claimer._send, "if limited:", "if locks:"),
     ],
     a_full_queue_is_asked_again_soon: [
-        (Claimer.retry_in, "FREE_SECONDS if self._queue_full else ", ""),
+        (Claimer.retry_in, "self._full_until - time.monotonic() if self._queue_full else ", ""),
+        (Claimer.settled, 'self._full_until = float("-inf")', "pass"),
         (Claimer.claimable.fget, " and not self._queue_full", ""),  # type: ignore[attr-defined]
     ],
-    a_queue_that_has_room_is_not_full: [
-        (Claimer._learn_queue, "elif room.size == 0 and known:", "elif known:")
+    a_full_queue_is_asked_more_and_more_seldom: [
+        (Claimer._learn_queue, "self._vain += 1", "pass"),
+        (Claimer._learn_queue, "self._vain = 0", "pass"),
+        (Claimer._learn_queue, "wait_after(self._vain)", "FREE_SECONDS"),
     ],
+    a_job_that_ends_while_a_full_queue_is_asked_is_not_overlooked: [
+        (Claimer.settled, "self._ended += 1", "pass"),
+        (Claimer._take, "if self._ended != ended:", "if False:"),
+    ],
+    a_queue_that_has_room_is_not_full: [(Claimer._learn_queue, "elif room.size > 0:", "elif False:")],
     what_a_queues_limit_has_cut_off_has_not_run_dry: [
         (Claimer._read, "cut=room.size < size", "cut=False"),
         (Claimer._learn, "share.pairs if not cut else []", "share.pairs"),

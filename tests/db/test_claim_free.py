@@ -44,6 +44,12 @@ class Full:
         self.asked = "free" in noting.sent
         return dict(by_tenant(claimed))
 
+    def claim_when_asked_twice(self, seconds: float = FREE_SECONDS) -> dict[int, int]:
+        """What it claims once it has heard twice in a row that there is a slot."""
+        assert self.claim(seconds) == {}
+        assert self.asked
+        return self.claim(FREE_SECONDS + 0.001)
+
     def end(self, slug: str) -> int:
         """A job of this tenant ends, as if another process had settled it; returns the tenant."""
         tenant = self.tenant[slug]
@@ -56,8 +62,23 @@ def test_who_has_a_free_slot_is_found_within_a_moment(here: Connection) -> None:
     tenant = full.end("b")
     assert full.claim() == {}
     assert not full.asked
-    assert full.claim(FREE_SECONDS) == {tenant: 1}
+    assert full.claim_when_asked_twice() == {tenant: 1}
     assert full.asked
+
+
+def test_a_slot_that_is_filled_at_once_is_left_to_who_fills_it(here: Connection) -> None:
+    """The process of the job that ended claims the next: twenty others would come in vain."""
+    full = Full(here, "a")
+    other = claimer(here)
+    for _ in range(2):
+        tenant = full.end("a")
+        assert full.claim(FREE_SECONDS + 0.001) == {}
+        assert full.asked
+        (next_one,) = other.claim(here, 1, 1)
+        full.held[tenant] = next_one.held
+        assert full.claim(FREE_SECONDS + 0.001) == {}
+        assert full.asked
+        other.settled(tenant)
 
 
 def test_who_has_none_is_asked_for_again_a_moment_later(here: Connection) -> None:
@@ -80,7 +101,7 @@ def test_who_is_asked_for_in_vain_is_asked_for_more_and_more_seldom(here: Connec
         assert full.asked
     assert waits == [1, 2, 4, 8, 16, 16, 16, 16]
     tenant = full.end("a")
-    assert full.claim(SELDOM * FREE_SECONDS + 0.001) == {tenant: 1}
+    assert full.claim_when_asked_twice(SELDOM * FREE_SECONDS + 0.001) == {tenant: 1}
     assert full.claim() == {}
     assert full.claimer.retry_in() == pytest.approx(FREE_SECONDS)
 
@@ -104,13 +125,13 @@ def test_an_own_settle_of_one_that_is_not_full_is_not_noted(here: Connection) ->
 def test_a_limit_that_was_raised_or_lifted_frees(here: Connection, limit: int | None) -> None:
     full = Full(here, "a")
     Tenant.objects.update(max_running=limit)
-    assert full.claim(FREE_SECONDS) == {full.tenant["a"]: 1 if limit else 2}
+    assert full.claim_when_asked_twice() == {full.tenant["a"]: 1 if limit else 2}
 
 
 def test_a_tenant_whose_row_is_gone_has_no_limit(here: Connection) -> None:
     full = Full(here, "a")
     here.execute("DELETE FROM jobs_tenant")
-    assert full.claim(FREE_SECONDS) == {full.tenant["a"]: 2}
+    assert full.claim_when_asked_twice() == {full.tenant["a"]: 2}
 
 
 @pytest.mark.parametrize(("busy", "share"), [(False, IDLE_SHARE), (True, BUSY_SHARE)])
@@ -133,9 +154,10 @@ def test_a_question_counts_from_the_oldest_lease_known(here: Connection) -> None
     full = Full(here, "a")
     full.claimer._counts.of[full.tenant["a"]].oldest = 1 + max(_numbers())
     full.claimer._bring_back(here)
-    assert len(full.claimer.ring) == 0
-    TIME.now += FREE_SECONDS
-    full.claimer._bring_back(here)
+    for known in (0, 0, 1):
+        assert len(full.claimer.ring) == known
+        TIME.now += FREE_SECONDS
+        full.claimer._bring_back(here)
     assert len(full.claimer.ring) == 1
 
 
