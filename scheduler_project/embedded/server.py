@@ -22,7 +22,7 @@ SETTINGS = {
     "listen_addresses": "",
     "port": str(PORT),
     "shared_buffers": "256MB",
-    "max_connections": "200",
+    "max_connections": "300",
     "client_connection_check_interval": "1s",
     "timezone": "UTC",
     "log_timezone": "UTC",

@@ -106,7 +106,7 @@ def test_a_new_folder_gets_a_server_and_stop_ends_it(data: Path) -> None:
 
     assert ask(uri, "SHOW listen_addresses") == ""
     assert ask(uri, "SHOW timezone") == "UTC"
-    assert ask(uri, "SHOW max_connections") == "200"
+    assert ask(uri, "SHOW max_connections") == "300"
     assert ask(uri, "SHOW fsync") == "off"
     assert embedded.is_running(data)
     assert start(data) == uri == embedded.uri(data)

@@ -11,7 +11,7 @@ from scheduler_project.benchmark.workloads import burst
 POINTS = (1, 2, 5, 10, 20)
 BURSTS = 2
 """At each point; the figure is the better one."""
-SESSIONS_EACH, SESSIONS_ELSE = 6, 20
+SESSIONS_EACH, SESSIONS_ELSE = 11, 20
 """Connections that a dispatcher may have open at once, and all others together."""
 
 
