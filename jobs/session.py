@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any, LiteralString, cast
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg.pq import Format
@@ -43,5 +43,5 @@ def _numbered(query: str) -> tuple[LiteralString, tuple[str, ...]]:
     def number(found: re.Match[str]) -> str:
         return f"${names.setdefault(found[1], len(names) + 1)}" if found[1] else "%"
 
-    text = re.sub(r"%\((\w+)\)s|%%", number, query)
-    return cast(LiteralString, text), tuple(names)
+    text: Any = re.sub(r"%\((\w+)\)s|%%", number, query)
+    return text, tuple(names)
