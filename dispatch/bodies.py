@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 
+from django.utils import timezone, translation
+
 from dispatch.atomic import execute_atomic
 from dispatch.executor import AsyncLoop, execute
 from dispatch.holdings import Holding, Holdings, Stop
@@ -124,6 +126,8 @@ class Bodies:
                     self._loop,
                     None if hard == NEVER else hard - begun,
                 )
+        timezone.deactivate()  # of this attempt alone, as a web request's
+        translation.deactivate()
         if holding.slot is not None:
             self.holdings.slots.end(holding.slot)
         self.pace.note(claim.queue, claim.held.job_type, claim.tenant_id, boottime() - begun)

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 import psycopg
-from django.db import InterfaceError, InternalError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError, reset_queries
 
 from jobs import db
 from jobs.clock import DatabaseClock, boottime
@@ -86,6 +86,7 @@ class Loop:
             except CONFLICTS:
                 if attempt == CONFLICT_TRIES:
                     raise
+        reset_queries()  # with DEBUG Django keeps each statement that goes over its connection
         self.last_pass = boottime()
         return amount
 

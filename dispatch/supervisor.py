@@ -18,12 +18,14 @@ from typing import Any
 import psycopg
 
 from dispatch.children import Child, ChildSettings
+from dispatch.leaks import Leaks
 from dispatch.shutdown import Shutdown
 from jobs import db
 from jobs.clock import boottime
 from jobs.conf import conf
 from jobs.errors import SchedulerError
 from jobs.leases import declare, end, register, renew, unpark
+from jobs.leases.park import BATCH as PARKED
 from jobs.models.process import ProcessKind
 from jobs.registry import registry
 from jobs.sql import load
@@ -57,6 +59,9 @@ class Supervisor:
         self._renewed = boottime()
         self._renew_at = self._suspect_look_at = 0.0
         self._false_starts = 0
+        self._parked = True
+        """Something may be parked that we know."""
+        self._leaks = Leaks(settings.threads)
 
     def run(self) -> None:
         """Work until told to drain. CannotStart when children fail before their loop."""
@@ -132,6 +137,7 @@ class Supervisor:
         ]
         for _ in range(self.processes - len(regular)):
             self._start(connection, self.settings)
+        self._unpark(connection)
         self._look_for_suspects(connection)
 
     def _renew(self, connection: Connection) -> None:
@@ -152,7 +158,16 @@ class Supervisor:
             elif child.draining_since is None:  # it never returns under its id: others may have its claims
                 logger.error("lease expired: replacing", extra={"worker": child.process_id})
                 child.drain()
-        if returned := unpark(connection, self.settings.types):
+        self._parked = True
+        self._leaks.look(connection, [child.application_name for child in self.children])
+
+    def _unpark(self, connection: Connection) -> None:
+        """What waited for somebody who knows its type: a piece at a time, so that no renewal waits."""
+        if not self._parked:
+            return
+        returned = unpark(connection, self.settings.types)
+        self._parked = returned >= PARKED
+        if returned:
             logger.info("unparked", extra={"jobs": returned})
 
     def _bury(self, connection: Connection) -> None:

@@ -100,8 +100,10 @@ def _expand(definition: Definition, now: datetime, runs: list[Run]) -> Expanded:
     """A definition that cannot be expanded is marked and left out; the others go on."""
     try:
         return expand(definition, now, runs)
-    except (CronError, ValueError, OverflowError) as error:
-        logger.error("cron definition is broken", extra={"definition": definition.id, "error": str(error)})
+    except Exception as error:
+        told = {"definition": definition.id, "error": str(error)}
+        expected = isinstance(error, (CronError, ValueError, OverflowError))
+        logger.error("cron definition is broken", extra=told, exc_info=None if expected else error)
         return Expanded(last_slot=definition.cursor, broken=str(error)[:500])
 
 

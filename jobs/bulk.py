@@ -28,8 +28,8 @@ _ENTRY: LiteralString = (
 )
 _BEGIN = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
 _END = struct.pack(">h", -1)
-_CHUNK = 500
-"""Rows handed over at once."""
+_CHUNK, _CHUNK_BYTES = 500, 2**20
+"""Rows handed over at once, or fewer when they are so large together."""
 
 _JOB_HEAD = struct.Struct(">hi16siqi")
 _TIMER_HEAD = struct.Struct(">hi16siq")
@@ -58,7 +58,12 @@ def _copy(cursor: Any, statement: LiteralString, rows: Sequence[Row], pack: Call
     with cursor.copy(statement) as copy:
         copy.write(_BEGIN)
         for start in range(0, len(rows), _CHUNK):
-            copy.write(b"".join([pack(row) for row in rows[start : start + _CHUNK]]))
+            some = rows[start : start + _CHUNK]
+            if sum(len(row.payload) for row in some) < _CHUNK_BYTES:
+                copy.write(b"".join([pack(row) for row in some]))
+            else:
+                for row in some:
+                    copy.write(pack(row))
         copy.write(_END)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
+from django.db.backends.signals import connection_created
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +83,19 @@ _watcher = _Watcher()
 def watch(session: Session, patience: float) -> None:
     """Cut this session when one of its round trips takes longer than `patience` seconds."""
     _watcher.add(session, patience)
+
+
+def watch_django(patience: float) -> None:
+    """From now on watch every connection that Django opens in this process as well: for loops, whose statements are all
+    short, never for handlers."""
+
+    def adopt(connection: Any, **kwargs: Any) -> None:
+        raw = connection.connection
+        if type(raw) is psycopg.Connection:
+            raw.__class__ = Session  # Django knows no setting for the class of its connections
+            watch(raw, patience)
+
+    connection_created.connect(adopt, weak=False, dispatch_uid="patience")
 
 
 def cut(session: Session) -> None:

@@ -191,3 +191,34 @@ def test_an_end_before_the_start_is_refused_by_the_database(here: Connection) ->
     definition = define()
     with pytest.raises(IntegrityError), transaction.atomic():
         by_sql(definition, start_at=now, end_at=now)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"expression": "nonsense"},
+        {"timezone": "Nowhere/At_All"},
+        {"dst": "unheard of"},
+        {"overlap": "unheard of"},
+        {"misfire": "unheard of"},
+        {"payload": [1]},
+        {"payload": {"value": "x" * 300_000}},
+        {"every": timedelta(), "expression": ""},
+        {"every": -MINUTE, "expression": ""},
+        {"catchup_limit": -1},
+        {"jitter": -MINUTE},
+    ],
+    ids=lambda values: str(values)[:40],
+)
+def test_one_poison_definition_in_a_pass_takes_no_other_along(
+    here: Connection, values: dict[str, Any]
+) -> None:
+    good = [define(f"good {n}", since=MINUTE) for n in range(5)]
+    bad = define("bad", since=2 * MINUTE)  # due first
+    try:
+        with transaction.atomic():
+            by_sql(bad, **values, next_slot=None, look_at=clock.now() - MINUTE)
+    except IntegrityError:
+        return  # the database itself refuses it
+    tick(here)
+    assert {tick.definition_id for tick in CronTick.objects.all()} >= {each.pk for each in good}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import multiprocessing
 import os
 import signal
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
+from django.utils import timezone, translation
 
 from jobs.context import Context
 from jobs.errors import Fail, Retry, Snooze
@@ -159,6 +162,9 @@ def spoils(context: Context, how: str) -> None:
             cursor.execute("LISTEN spoiled; SELECT pg_advisory_lock(42); CREATE TEMP TABLE spoiled ()")
         elif how == "killed":
             cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        elif how == "zone":
+            timezone.activate("Asia/Tokyo")
+            translation.activate("de")
 
 
 @job_type("test.queries")
@@ -172,6 +178,8 @@ def queries(context: Context) -> int:
         )
         assert cursor.fetchone() == ('"$user", public', "0", 0, True, 0)
         assert connection.get_autocommit()
+        assert timezone.get_current_timezone_name() == "UTC"
+        assert translation.get_language() == "en"
         cursor.execute("SELECT count(*) FROM jobs_tenant")
         return int(cursor.fetchone()[0])
 
@@ -217,3 +225,38 @@ def greedy(context: Context, ledger: str, seconds: float) -> None:
     note(ledger, context, "start")
     ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
     note(ledger, context, "end")
+
+
+@job_type("test.leaks")
+def leaks(context: Context, count: int, until: str) -> None:
+    """Leaves threads behind that keep connections open until a file exists."""
+
+    def keep() -> None:
+        connection.ensure_connection()
+        while not Path(until).exists():
+            time.sleep(0.05)
+        connection.close()
+
+    for _ in range(count):
+        threading.Thread(target=keep, daemon=True).start()
+
+
+@job_type("test.forks", max_attempts=1)
+def forks(context: Context, count: int) -> int:
+    """Has its work done by processes that were forked from this one."""
+    with multiprocessing.get_context("fork").Pool(count) as pool:
+        return sum(pool.map(abs, range(-count, 0)))
+
+
+@job_type("test.verbose", max_attempts=1)
+def verbose(context: Context, size: int, frames: int) -> None:
+    """Fails with a long message from far down."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    _descend(size, frames)
+
+
+def _descend(size: int, frames: int) -> None:
+    if frames:
+        _descend(size, frames - 1)
+    raise ValueError("x" * size)

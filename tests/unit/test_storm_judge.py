@@ -216,6 +216,8 @@ def test_a_second_run_needs_a_fault(case: Case, how: str | None) -> None:
     verdict = case.judge()
     assert (verdict.exit_code, verdict.excess, verdict.in_flight) == (0, 1, 1)
     assert verdict.hits == {"hit": [1]}
+    assert verdict.recoveries["hit"].alone == [49.0]
+    assert "  hit                   49.0   49.0  1 (1)\n" in said(case, verdict)
 
 
 def test_a_failure_that_was_not_counted_needs_a_fault(case: Case) -> None:
