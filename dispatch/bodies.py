@@ -21,7 +21,7 @@ from jobs.clock import DatabaseClock, boottime
 from jobs.conf import conf
 from jobs.registry import JobType, registry
 from jobs.results import Cancelled, Failed, Released, Result, Settlement
-from jobs.text import ErrorText
+from jobs.text import ErrorText, describe_exception
 
 logger = logging.getLogger(__name__)
 
@@ -84,8 +84,10 @@ class Bodies:
                 self._busy += 1
             try:
                 self._run_body(holding)
-            except BaseException:
+            except BaseException as error:
                 logger.exception("a body's thread failed", extra={"job": str(holding.claim.held.job_id)})
+                failed = Failed(describe_exception(error, conf().error_bytes), conf().backoff_base)
+                self._settle(Settlement(holding.claim.held, failed, holding.started_at))
             finally:
                 with self._lock:
                     self._busy -= 1

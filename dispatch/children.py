@@ -21,7 +21,7 @@ from jobs.conf import conf
 from jobs.leases import Autopsy, admit, end, register, rescue_process
 from jobs.leases.rescue import BATCH
 from jobs.models.process import ProcessKind
-from jobs.signals import attempts_settled
+from jobs.signals import tell_settled
 from jobs.text import ErrorText
 
 Connection = psycopg.Connection[Any]
@@ -145,7 +145,7 @@ class Child:
         autopsy = self._autopsy(crashed)
         while True:
             rescued = rescue_process(connection, self.process_id, autopsy)
-            attempts_settled.send_robust(Child, settled=rescued)
+            tell_settled(Child, rescued)
             admit(connection, rescued.keys, self.settings.using)
             if len(rescued.batch) < BATCH:
                 break

@@ -104,16 +104,16 @@ class Settler:
                         self.using, name=self.name, generic=True, patience=conf().lease.total_seconds()
                     )
                 settled = settle(self._connection, batch)
-                self._settled(settled)
                 break
             except db.INFRASTRUCTURE as error:
                 logger.warning("results wait", extra={"results": len(batch), "error": str(error).strip()})
                 self._close()
                 time.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311
                 wait = min(RETRY[1], wait * 2)
-            except psycopg.Error as error:
+            except Exception as error:  # the server refused it, or it could not even be sent
                 self._divide(batch, error)
                 return
+        self._settled(settled)
         self._admit(settled)
 
     def _admit(self, settled: Settled) -> None:
@@ -128,14 +128,15 @@ class Settler:
             logger.warning("admission is left to a dispatcher", extra={"error": str(error).strip()})
             self._close()
 
-    def _divide(self, batch: list[Settlement], error: psycopg.Error) -> None:
+    def _divide(self, batch: list[Settlement], error: Exception) -> None:
         if len(batch) > 1:
             half = len(batch) // 2
             self._write(batch[:half])
             self._write(batch[half:])
             return
         (settlement,) = batch
-        if isinstance(error, psycopg.DataError) and not self._is_substitute(settlement):
+        its_own = isinstance(error, psycopg.DataError) or not isinstance(error, psycopg.Error)
+        if its_own and not self._is_substitute(settlement):
             new = self._late.add(self._substitute(settlement, error))
         else:
             new = self._late.add(settlement)  # its day's leaf may be missing: later, never dropped
@@ -145,7 +146,7 @@ class Settler:
                 extra={"job": str(settlement.held.job_id), "error": str(error).strip()},
             )
 
-    def _substitute(self, settlement: Settlement, error: psycopg.Error) -> Settlement:
+    def _substitute(self, settlement: Settlement, error: Exception) -> Settlement:
         """A body that ran stays completed, without its result; a failure keeps the error of writing it."""
         if isinstance(settlement.result, Completed):
             return settlement._replace(result=Completed(None, "the result could not be written"))

@@ -31,7 +31,7 @@ from jobs.conf import conf
 from jobs.leases import ProcessExpired, PutBack, Settled
 from jobs.registry import registry
 from jobs.results import Claim, Released, Settlement, Snoozed
-from jobs.signals import attempts_settled
+from jobs.signals import tell_settled
 
 Connection = psycopg.Connection[Any]
 
@@ -197,7 +197,7 @@ class Worker:
             if (holding := self.holdings.of(settlement.held)) is not None:
                 self.holdings.forget(holding)
                 self.intake.settled(holding.claim.queue, holding.claim.tenant_id)
-        attempts_settled.send_robust(Worker, settled=settled)
+        tell_settled(Worker, settled)
         if any(isinstance(fate, PutBack) for fate in settled.fates.values()):
             self.intake.forget()  # it may be due again long before the next poll
         self.wakeup.set()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from asgiref.sync import sync_to_async
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone, translation
 
@@ -225,6 +226,34 @@ def greedy(context: Context, ledger: str, seconds: float) -> None:
     note(ledger, context, "start")
     ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
     note(ledger, context, "end")
+
+
+@job_type("test.aspoils", max_attempts=1)
+async def aspoils(context: Context, how: str) -> str:
+    """An async body that harms what it may share with others."""
+    if how == "exit":
+        raise SystemExit("async")
+    if how == "task":
+        asyncio.get_running_loop().create_task(_exit())
+    elif how == "stop":
+        asyncio.get_running_loop().stop()
+    elif how == "cancels":
+        for task in asyncio.all_tasks():
+            task.cancel()
+    else:
+        await sync_to_async(spoils)(context, how)
+    await asyncio.sleep(0.1)
+    return how
+
+
+async def _exit() -> None:
+    raise SystemExit("from a task")
+
+
+@job_type("test.aqueries", max_attempts=1)
+async def aqueries(context: Context) -> int:
+    count: int = await sync_to_async(queries)(context)
+    return count
 
 
 @job_type("test.leaks")

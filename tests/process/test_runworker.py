@@ -194,6 +194,26 @@ def test_cx_01_cx_02_cx_04_what_a_body_does_to_its_connection_does_not_reach_the
     assert [(end_of(job).state, end_of(job).error) for job in after] == [("completed", None)] * 3
 
 
+@pytest.mark.parametrize("how", ["closed", "transaction", "begin", "aborted", "killed", "settings", "session"])
+def test_cx_01_cx_02_cx_04_what_an_async_body_does_to_its_connection_reaches_no_other(how: str) -> None:
+    """asgiref runs the queries of all of them in one thread, unless it is told not to."""
+    spoiler = due_job("test.aspoils", {"how": how}, max_attempts=1)
+    assert end_of(spoiler).state in FINAL
+    after = [due_job("test.aqueries") for _ in range(3)]
+    assert [(end_of(job).state, end_of(job).error) for job in after] == [("completed", None)] * 3
+
+
+@pytest.mark.parametrize(("how", "state"), [("exit", "failed"), ("task", "completed"), ("stop", "completed")])
+def test_bx_01_what_ends_a_process_ends_no_event_loop(how: str, state: str, worker: Command) -> None:
+    children = worker.children
+    beside = [due_job("test.aspoils", {"how": "zone"}) for _ in range(4)]
+    assert run("test.aspoils", {"how": how}).state == state
+    assert {end_of(job).state for job in beside} == {"completed"}
+    after = [due_job("test.aqueries") for _ in range(8)]
+    assert {end_of(job).state for job in after} == {"completed"}
+    assert worker.children == children
+
+
 def test_lk_01_a_worker_holds_a_connection_for_each_thread_and_two_for_each_process() -> None:
     Job.objects.schedule_many([NewJob(job_type="test.queries", group="many")] * 300)
     sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'punctual worker%'"

@@ -1,4 +1,4 @@
-"""How many sessions a fleet has at the server, at the most: the formula of docs/operators.md."""
+"""How many sessions a fleet has at the server, at the most: the formula of docs/faults.md."""
 
 from __future__ import annotations
 
