@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 SLOTS = 4096
 GONE_SECONDS = 10.0
-"""How long to wait for a killed child's sessions to end; then its lease is waited for instead."""
+"""How long to wait for a killed child's sessions to end, or a third of the lease; the living wait meanwhile."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +177,7 @@ class Child:
 
 def _end_sessions(connection: Connection, name: str) -> None:
     """A server session goes on with its statement after its client was killed: terminate and wait until it is gone."""
-    until = time.monotonic() + GONE_SECONDS
+    until = time.monotonic() + min(GONE_SECONDS, conf().lease.total_seconds() / 3)
     while time.monotonic() < until:
         rows = connection.execute(
             "SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity "

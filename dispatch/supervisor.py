@@ -39,6 +39,8 @@ TURN = 0.2
 SUSPECT_LOOK = 5.0
 SUSPECT_IDLE = 10.0
 START_SECONDS = 120.0
+START_AGAIN = 5.0
+"""Seconds until the next try when the system has no room for a process."""
 MAX_FALSE_STARTS = 3
 STUCK_LEASES = 4.0
 """A child without a beat for so many leases, and with no body running, is stuck in our own code: replace it."""
@@ -57,7 +59,7 @@ class Supervisor:
         self._connection: Connection | None = None
         self._process_id: int | None = None
         self._renewed = boottime()
-        self._renew_at = self._suspect_look_at = 0.0
+        self._renew_at = self._suspect_look_at = self._start_at = 0.0
         self._false_starts = 0
         self._parked = True
         """Something may be parked that we know."""
@@ -175,11 +177,19 @@ class Supervisor:
             child, crashed = self.dead[0]
             child.bury(connection, crashed=crashed)
             self.dead.pop(0)
+            self._renew_if_due(connection)  # the living must not wait for many burials
 
     def _start(self, connection: Connection, settings: ChildSettings) -> None:
+        if boottime() < self._start_at:
+            return
         if self._process_id is None:
             self._renew(connection)
-        child = Child.start(connection, settings, self._process_id or 0)
+        try:
+            child = Child.start(connection, settings, self._process_id or 0)
+        except OSError as error:  # no memory, no process, no file is left: those that run go on
+            logger.error("no worker can be started", extra={"error": str(error), "wait": START_AGAIN})
+            self._start_at = boottime() + START_AGAIN
+            return
         self.children.append(child)
         logger.info("worker started", extra={"worker": child.process_id, "pid": child.process.pid})
 
