@@ -222,3 +222,41 @@ def test_one_poison_definition_in_a_pass_takes_no_other_along(
         return  # the database itself refuses it
     tick(here)
     assert {tick.definition_id for tick in CronTick.objects.all()} >= {each.pk for each in good}
+
+
+@pytest.mark.parametrize("column", ["start_at", "end_at", "last_slot", "run_at", "anchor_at"])
+@pytest.mark.parametrize("moment", ["infinity", "-infinity", "294000-01-01 00:00Z"])
+def test_dx_03_a_definition_with_a_time_that_no_datetime_holds_stops_no_other(
+    here: Connection, column: str, moment: str
+) -> None:
+    good = [define(f"good {n}", since=MINUTE) for n in range(3)]
+    bad = define("bad", since=2 * MINUTE)
+    try:
+        with transaction.atomic():
+            here.execute(
+                f"UPDATE jobs_crondefinition SET {column} = %s, look_at = now() - interval '1 h' WHERE id = %s",
+                [moment, bad.pk],
+            )
+    except IntegrityError:
+        return
+    tick(here)
+    assert {tick.definition_id for tick in CronTick.objects.all()} >= {each.pk for each in good}
+
+
+def test_mi_03_a_slot_whose_row_was_deleted_by_hand_is_told_and_stops_no_other(
+    here: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its job is there: written a second time it would collide."""
+    bad = define("bad", since=2 * MINUTE)
+    tick(here)
+    CronTick.objects.filter(definition_id=bad.pk).delete()
+    by_sql(bad, last_slot=bad.last_slot, look_at=clock.now() - MINUTE)
+    good = [define(f"good {n}", since=MINUTE) for n in range(3)]
+    tick(here)
+    assert {tick.definition_id for tick in CronTick.objects.all()} == {each.pk for each in good}
+    bad.refresh_from_db()
+    assert "duplicate key" in bad.broken
+    assert "cron definition is broken" in caplog.text
+    for each in good:
+        each.refresh_from_db()
+        assert (each.broken, each.look_at > clock.now() - MINUTE) == ("", True)
