@@ -22,7 +22,6 @@ from jobs.results import Cancelled as CancelledResult
 from jobs.results import Completed, Failed, Result, Snoozed
 from jobs.text import describe_exception
 
-
 logger = logging.getLogger(__name__)
 
 

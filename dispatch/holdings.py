@@ -11,7 +11,6 @@ from jobs.clock import boottime
 from jobs.context import Context
 from jobs.results import Claim, Held
 
-
 LIGHT = 16_384
 """Characters of a payload that nobody counts."""
 

@@ -173,4 +173,3 @@ def test_each_further_try_waits_twice_as_long(monkeypatch: pytest.MonkeyPatch) -
     waits.tried()
     waits.add(one)
     assert waits.due_in == 1.0
-

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -24,7 +25,10 @@ def mine() -> Supervisor:
 
 
 def test_fk_03_without_room_for_a_process_it_goes_on_and_tries_again(
-    mine: Supervisor, connection: Connection, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    mine: Supervisor,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     now, tries = 1e6, 0
 
@@ -63,5 +67,5 @@ def test_le_05_many_burials_hold_up_no_renewal(
     dead: Any = [(Dead(), False)] * 6
     mine.dead = dead
     mine._bury(connection)
-    assert max(b - a for a, b in zip(renewed, renewed[1:], strict=False)) < 30.0 / 3 + 9.0 + 1.0
+    assert max(b - a for a, b in pairwise(renewed)) < 30.0 / 3 + 9.0 + 1.0
     assert len(renewed) >= 4

@@ -151,9 +151,7 @@ def test_a_hundred_megabytes_from_an_iterator_never_are_in_memory(here: Connecti
     assert peak < 40 * MEGABYTE
 
 
-def test_a_backfill_has_its_payload_once_in_memory(
-    here: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_backfill_has_its_payload_once_in_memory(here: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     definition = define(payload=LARGE, job_type="test.echo", since=timedelta(hours=3))
     texts = list[str]()
     real = bulk.insert_many

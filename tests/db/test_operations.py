@@ -62,7 +62,9 @@ def states(ids: list[Any]) -> set[str]:
     return {str(Job.objects.get(pk=job_id).state) for job_id in ids}
 
 
-def test_bk_01_everything_that_fits_is_cancelled_in_pieces_and_nothing_else(boss: User, here: Connection) -> None:
+def test_bk_01_everything_that_fits_is_cancelled_in_pieces_and_nothing_else(
+    boss: User, here: Connection
+) -> None:
     mine, others = many(1203, group="spring"), many(3, group="autumn")
     operation = finish_off(operations.submit(boss, "cancel", "group:spring due:today..+2d", "recalled"))
     assert (operation.state, operation.looked, operation.changed, operation.skipped) == (

@@ -194,7 +194,9 @@ def test_cx_01_cx_02_cx_04_what_a_body_does_to_its_connection_does_not_reach_the
     assert [(end_of(job).state, end_of(job).error) for job in after] == [("completed", None)] * 3
 
 
-@pytest.mark.parametrize("how", ["closed", "transaction", "begin", "aborted", "killed", "settings", "session"])
+@pytest.mark.parametrize(
+    "how", ["closed", "transaction", "begin", "aborted", "killed", "settings", "session"]
+)
 def test_cx_01_cx_02_cx_04_what_an_async_body_does_to_its_connection_reaches_no_other(how: str) -> None:
     """asgiref runs the queries of all of them in one thread, unless it is told not to."""
     spoiler = due_job("test.aspoils", {"how": how}, max_attempts=1)

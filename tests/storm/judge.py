@@ -11,7 +11,7 @@ from tests.storm import blame, ceilings
 from tests.storm.environment import DOOMED_ATTEMPTS
 from tests.storm.facts import Fact, Facts
 from tests.storm.ledger import ERROR, SNOOZE, Line
-from tests.storm.notes import Notes
+from tests.storm.notes import Notes, Strike
 from tests.storm.recovery import Recoveries, recoveries
 from tests.storm.runs import Run, runs_of
 
@@ -61,7 +61,8 @@ def judge(
     verdict.excess, verdict.in_flight, verdict.hits = len(blamed.excess), blamed.in_flight, blamed.hits
     verdict.most = ceilings.most(runs, notes, tenants, queues)
     limited = frozenset({*tenants, *queues})
-    verdict.recoveries = recoveries(runs, notes.strikes, facts, blamed.excess, limited)
+    strikes = [*_calm(notes), *notes.strikes]
+    verdict.recoveries = recoveries(runs, strikes, facts, blamed.excess, limited)
     verdict.atomic = sum(fact.job_type == "storm.atomic" for fact in facts.jobs.values())
     verdict.crashed_out = sum(_crashed_out(fact) for fact in facts.jobs.values())
     verdict.complaints = [
@@ -78,6 +79,12 @@ def judge(
         *(f"{name} did not work again after the storm" for name in facts.idle),
     ]
     return verdict
+
+
+def _calm(notes: Notes) -> Iterator[Strike]:
+    """What the others are to be compared with: how much was owed, on this machine, while nothing struck."""
+    if notes.calm_at is not None:
+        yield Strike("(nothing)", notes.calm_at, notes.calm_at, None)
 
 
 def slower(before: float, after: float) -> list[str]:

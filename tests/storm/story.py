@@ -55,6 +55,7 @@ class Story:
         self.client.start()
         self.cluster.wait(WARM)
         before = self.count_calm()
+        self.notes.calm_at = boottime() - CALM / 2
         self.screen.chapter("storm", f"{self.seconds:.0f} s of faults, drawn from seed {self.seed}.")
         for strike in self.weather.blow(self.seconds):
             pids = "all" if strike.pids is None else ",".join(map(str, sorted(strike.pids)))
