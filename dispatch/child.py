@@ -39,6 +39,7 @@ def main() -> None:
     worker = Worker(WorkerSettings(**{**settings, "queues": tuple(settings["queues"])}), slots)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C goes to the whole group: the supervisor decides
     signal.signal(signal.SIGTERM, lambda number, frame: worker.drain())
+    os.register_at_fork(after_in_child=_die_as_usual)
     threading.Thread(target=_obey, args=(worker,), name="supervisor", daemon=True).start()
     worker.run()
     logging.shutdown()
@@ -50,6 +51,12 @@ def _die_with(supervisor: int) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != supervisor:  # it died before the call
         os._exit(ORPHANED)
+
+
+def _die_as_usual() -> None:
+    """What a body forks must end when the body tells it to."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _name_sessions(name: str) -> None:

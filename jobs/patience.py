@@ -2,7 +2,9 @@
 
 A firewall that forgot a connection, a pooler or a host that froze: TCP may say nothing for hours, and libpq waits. A
 session that is watched is cut when one round trip takes longer than its patience; its owner sees a lost database and
-connects anew. The server ends a statement whose client has gone within its `client_connection_check_interval`.
+connects anew. The server ends a statement whose client has gone within its `client_connection_check_interval`, and a
+transaction that waits for its next statement for longer than `bound_idleness` allows: a worker that vanished between two
+statements would hold its locks for hours, and whoever alters a table would wait behind them, and all others behind him.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ import os
 import socket
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
 from django.db.backends.signals import connection_created
+from psycopg.pq import TransactionStatus
 
 logger = logging.getLogger(__name__)
 
@@ -26,10 +30,34 @@ LOOK = 0.5
 waited for its reply, which is there when it goes on."""
 
 
+def milliseconds(seconds: float) -> int:
+    """As a timeout of the server takes them: never 0, which is none."""
+    return min(max(1, round(seconds * 1000)), 2**31 - 1)
+
+
 class Session(psycopg.Connection[Any]):
     """A connection that counts its round trips: the number is odd while one is under way."""
 
     trips = 0
+    _idle: str | None = None
+    """What each transaction of a session that keeps nothing has to say."""
+
+    def bound_idleness(self, seconds: float, *, kept: bool) -> None:
+        """Let the server end the session when a transaction waits for so long for its next statement. `kept`: the session
+        keeps what is set, as no transaction pooler stands between; else each transaction of several statements says it."""
+        setting = f"idle_in_transaction_session_timeout = {milliseconds(seconds)}"
+        if kept:
+            self.execute(f"SET {setting}")
+        else:
+            self._idle = f"SET LOCAL {setting}"
+
+    @contextmanager
+    def transaction(self, *args: Any, **kwargs: Any) -> Iterator[psycopg.Transaction]:
+        outer = self._idle is not None and self.info.transaction_status == TransactionStatus.IDLE
+        with super().transaction(*args, **kwargs) as begun:
+            if outer and self._idle is not None:
+                self.execute(self._idle)
+            yield begun
 
     def wait(self, *args: Any, **kwargs: Any) -> Any:
         self.trips += 1

@@ -171,7 +171,7 @@ def test_keys_are_looked_at_a_piece_at_a_time(
         job.cancel()
     connection.execute(
         "INSERT INTO jobs_uniquekey (tenant_id, job_type, key, job_id) "
-        "SELECT tenant_id, 'x', job_id::text, job_id FROM jobs_outcome"
+        "SELECT 1, 'x', job_id::text, job_id FROM jobs_outcome"
     )
     breaches = invariant.check(span=timedelta(days=1)).breaches
     assert {breach.split()[1] for breach in breaches} == {str(jobs[1].pk), str(jobs[6].pk)}

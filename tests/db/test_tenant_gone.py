@@ -20,7 +20,7 @@ from dispatch.ticker import Ticker
 from jobs.clock import DatabaseClock
 from jobs.models import Backlog, Job, Kind, Outcome, Tenant
 from jobs.results import Completed
-from tests.db.test_ticker import define
+from tests.db.test_ticker import by_sql, define
 from tests.factories import finish, process, schedule
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
@@ -34,7 +34,7 @@ def jobs(connection: Connection) -> list[Job]:
     Tenant.objects.create(slug="gone", max_running=1)
     made = [schedule(tenant=slug, queue="q", delay=-timedelta(seconds=1)) for slug in (*GONE, "there")]
     made += [schedule(tenant=slug, queue="q", delay=timedelta(hours=1)) for slug in GONE]
-    define(tenant_id=made[0].tenant_id, since=timedelta(minutes=5))
+    by_sql(define(since=timedelta(minutes=5)), tenant_id=made[0].tenant_id)
     connection.execute("SET session_replication_role = replica")  # as whoever deletes by hand may do
     connection.execute("DELETE FROM jobs_tenant WHERE slug = ANY(%s)", [list(GONE)])
     connection.execute("RESET session_replication_role")

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import DataError, IntegrityError, transaction
 
 from dispatch.ticker import Ticker
 from jobs import clock
@@ -218,27 +218,8 @@ def test_one_poison_definition_in_a_pass_takes_no_other_along(
     try:
         with transaction.atomic():
             by_sql(bad, **values, next_slot=None, look_at=clock.now() - MINUTE)
-    except IntegrityError:
+    except (IntegrityError, DataError):
         return  # the database itself refuses it
-    tick(here)
-    assert {tick.definition_id for tick in CronTick.objects.all()} >= {each.pk for each in good}
-
-
-@pytest.mark.parametrize("column", ["start_at", "end_at", "last_slot", "run_at", "anchor_at"])
-@pytest.mark.parametrize("moment", ["infinity", "-infinity", "294000-01-01 00:00Z"])
-def test_dx_03_a_definition_with_a_time_that_no_datetime_holds_stops_no_other(
-    here: Connection, column: str, moment: str
-) -> None:
-    good = [define(f"good {n}", since=MINUTE) for n in range(3)]
-    bad = define("bad", since=2 * MINUTE)
-    try:
-        with transaction.atomic():
-            here.execute(
-                f"UPDATE jobs_crondefinition SET {column} = %s, look_at = now() - interval '1 h' WHERE id = %s",
-                [moment, bad.pk],
-            )
-    except IntegrityError:
-        return
     tick(here)
     assert {tick.definition_id for tick in CronTick.objects.all()} >= {each.pk for each in good}
 

@@ -24,12 +24,12 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 def test_results_wait_for_their_leaf_and_are_written_once(
     commands: Commands, ledger: Ledger, parent: str
 ) -> None:
-    worker = commands.worker("--queues", "q", threads=4)
+    due_job("test.flaky", {"ledger": str(ledger), "failures": 1}, queue="q")
+    due_job("test.ledger", {"ledger": str(ledger)}, queue="q")  # each makes what is missing, so first
     today = day_of(clock.now())
     with own_connection() as connection:
         connection.execute(f'DROP TABLE "{leaf(parent, today)}"')
-    due_job("test.flaky", {"ledger": str(ledger), "failures": 1}, queue="q")
-    due_job("test.ledger", {"ledger": str(ledger)}, queue="q")
+    worker = commands.worker("--queues", "q", threads=4)
     worker.says("a result cannot be written")
     with pytest.raises(CommandError):
         call_command("checkjobs", stderr=(told := io.StringIO()), stdout=io.StringIO())

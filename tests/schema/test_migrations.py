@@ -78,7 +78,7 @@ def test_dx_03_no_table_takes_a_time_that_no_datetime_holds(here: Connection, mo
     )
     for table, column in columns:
         row: Any = here.execute(
-            f"SELECT {rules[table]} FROM (SELECT (jsonb_populate_record(NULL::{table}, jsonb_build_object(%s, %s))).*) made",
+            f"SELECT {rules[table]} FROM (SELECT (jsonb_populate_record(NULL::{table}, jsonb_build_object(%s::text, %s::text))).*) made",
             [column, moment],
         ).fetchone()
         assert row == (False,), (table, column)
