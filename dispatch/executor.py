@@ -38,7 +38,7 @@ class _OwnThread(ThreadSensitiveContext):
 
     async def __aexit__(self, *error: Any) -> None:
         executor = SyncToAsync.context_to_thread_executor.pop(self, None)
-        await super().__aexit__(*error)
+        await super().__aexit__(*error)  # type: ignore[no-untyped-call]
         if executor is not None:
             executor.submit(connections.close_all)
             executor.shutdown(wait=False)  # ends behind what a cancelled body has left there

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
 
@@ -100,10 +101,13 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         told: list[tuple[UUID, bool]] = []
         keyed: dict[int, Row] = {}
         """By index."""
+        pieces = _prepare_many(jobs, now)
+        if (first := next(pieces, None)) is None:
+            return []
         with transaction.atomic(
             using
         ):  # a savepoint: an error inside COPY must not abort the caller's transaction
-            for rows in _prepare_many(jobs, now):
+            for rows in chain([first], pieces):
                 keyed |= {len(told) + n: row for n, row in enumerate(rows) if row.unique_key is not None}
                 told += [(row.id, True) for row in rows]
                 self._insert_many([row for row in rows if row.unique_key is None], now, using)

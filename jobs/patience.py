@@ -118,10 +118,11 @@ def watch_django(patience: float) -> None:
     short, never for handlers."""
 
     def adopt(connection: Any, **kwargs: Any) -> None:
-        raw = connection.connection
+        raw: Any = connection.connection
         if type(raw) is psycopg.Connection:
             raw.__class__ = Session  # Django knows no setting for the class of its connections
-            watch(raw, patience)
+            session: Any = raw
+            watch(session, patience)
 
     connection_created.connect(adopt, weak=False, dispatch_uid="patience")
 

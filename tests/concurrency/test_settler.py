@@ -13,6 +13,7 @@ import pytest
 
 from dispatch import late, settler
 from dispatch.settler import Settler
+from jobs import leases
 from jobs.leases import Settled
 from jobs.models import Attempt, Job, Outcome, QueueEntry
 from jobs.newjob import NewJob
@@ -48,7 +49,7 @@ class Bench:
                 self.failures += 1
                 raise
 
-        real: Callable[..., Settled] = settler.settle
+        real: Callable[..., Settled] = leases.settle
         monkeypatch.setattr(settler, "settle", settle)
         self.settler = Settler("default", "punctual test", self.settled.append, lambda: None)
         self.settler.start()
@@ -70,7 +71,12 @@ def claims(connection: Connection, count: int) -> list[Claim]:
     Job.objects.schedule_many([NewJob(job_type="test.noop", delay=-SECOND)] * count)
     found: list[Claim] = []
     mine = process(connection)
-    wait_until(lambda: found.extend(take(connection, "test.noop", mine, 500, 500)) or len(found) == count)
+
+    def all_taken() -> bool:
+        found.extend(take(connection, "test.noop", mine, 500, 500))
+        return len(found) == count
+
+    wait_until(all_taken)
     return found
 
 

@@ -62,7 +62,12 @@ def test_le_05_many_burials_hold_up_no_renewal(
             now += 9.0
 
     monkeypatch.setattr(module, "boottime", lambda: now)
-    monkeypatch.setattr("dispatch.supervisor.renew", lambda *args: renewed.append(now) or set())
+
+    def renew(*args: Any) -> set[int]:
+        renewed.append(now)
+        return set()
+
+    monkeypatch.setattr("dispatch.supervisor.renew", renew)
     mine._renew(connection)
     dead: Any = [(Dead(), False)] * 6
     mine.dead = dead

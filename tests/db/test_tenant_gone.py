@@ -44,7 +44,7 @@ def jobs(connection: Connection) -> list[Job]:
 def test_every_loop_goes_on(connection: Connection, jobs: list[Job]) -> None:
     clock = DatabaseClock()
     for work in (Dispatcher(), Admitter(), Holder(), Ticker(), Janitor(), Rollups()):
-        work.run_once(connection, clock.read(connection))  # type: ignore[attr-defined]
+        work.run_once(connection, clock.read(connection))
     names = set(Backlog.objects.filter(kind=Kind.TENANT).values_list("name", flat=True))
     assert names == {"there"}
     assert Backlog.objects.get(kind=Kind.QUEUE, name="q").waiting == 3
@@ -74,7 +74,7 @@ def test_their_jobs_can_be_looked_at_and_operated(
     for job in jobs:
         assert admin_client.get(f"/admin/jobs/job/{job.pk}/change/", follow=True).status_code == 200
         assert str(job)
-        assert job.why()
+        assert str(job.why())
     call_command("jobs", "why", str(jobs[0].pk))
     assert Job.objects.filter(pk=jobs[-1].pk).cancel().changed == 1
 

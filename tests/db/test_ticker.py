@@ -240,4 +240,5 @@ def test_mi_03_a_slot_whose_row_was_deleted_by_hand_is_told_and_stops_no_other(
     assert "cron definition is broken" in caplog.text
     for each in good:
         each.refresh_from_db()
+        assert each.look_at
         assert (each.broken, each.look_at > clock.now() - MINUTE) == ("", True)

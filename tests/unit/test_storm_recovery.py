@@ -78,7 +78,8 @@ def test_what_may_wait_for_something_else_does_not_count(case: Case, changes: di
 def test_a_fault_before_all_was_paid_disturbs(case: Case) -> None:
     case.job(101.0, 105.0)
     case.strikes.append(Strike("another", 104.0, 104.0, None))
-    assert (case.found().alone, case.found().disturbed) == ([], [pytest.approx(3.0)])
+    assert case.found().alone == []
+    assert case.found().disturbed == [pytest.approx(3.0)]
     case.strikes[-1] = Strike("another", 105.5, 105.5, None)
     assert case.found().alone == [pytest.approx(3.0)]
 
