@@ -115,6 +115,10 @@ class Bodies:
             self._settle(Settlement(claim.held, Released(), None))
             return
         begun = boottime()
+        if begun - self.holdings.slots.renewed_at > conf().lease.total_seconds():
+            # We were frozen, or cut off: it is another's by now, or will be. Nobody who is under a limit runs in vain.
+            self._settle(Settlement(claim.held, Released(), None))
+            return
         hard = self._set_deadlines(holding, job_type, begun)
         holding.started_at = self.clock.at(begun)
         with clean_connections():

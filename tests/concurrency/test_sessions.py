@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError, connections
 from pytest_django import Settings
 
-from dispatch.children import ChildSettings
+from dispatch.children import ChildSettings, _end_sessions
 from dispatch.shutdown import Shutdown
 from dispatch.supervisor import Supervisor
 from jobs import db
@@ -150,3 +150,21 @@ def test_behind_a_pooler_it_is_said_in_each_transaction_and_stays_in_none() -> N
         assert told(connection) == "0"
     with db.connect() as connection:
         assert told(connection) == "30s"
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_who_buries_a_child_behind_a_pooler_ends_no_session_that_may_be_anothers(
+    connection: Connection, pooled: bool
+) -> None:
+    """The pooler's idle sessions bear the name of whoever used them last."""
+    name = "punctual worker 7"
+    with db.connect(name=name) as idle, db.connect(name=name) as busy:
+        busy.execute("BEGIN; SELECT FROM jobs_tenant")
+        _end_sessions(connection, name, pooled=pooled)
+        with pytest.raises(psycopg.OperationalError):
+            busy.execute("SELECT 1")
+        if pooled:
+            assert idle.execute("SELECT 1").fetchone() == (1,)
+        else:
+            with pytest.raises(psycopg.OperationalError):
+                idle.execute("SELECT 1")

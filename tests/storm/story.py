@@ -32,7 +32,7 @@ WARM = 12.0
 SETTLED = LEASE + 5.0
 """Seconds from the healing to the second calm."""
 PATIENCE = 180.0
-"""Seconds until the storm no longer waits for quiet."""
+"""Seconds without any progress until the storm no longer waits for quiet."""
 SHOWN = 20
 
 
@@ -99,11 +99,18 @@ class Story:
 
     def wait_for_quiet(self) -> None:
         CronDefinition.objects.update(enabled=False)
-        self.cluster.wait(PATIENCE, lambda: not Timer.objects.exists() and not QueueEntry.objects.exists())
+        fewest, since = self._left(), boottime()
+        while fewest and boottime() - since < PATIENCE:
+            self.cluster.wait(1.0)
+            if (left := self._left()) < fewest:
+                fewest, since = left, boottime()
         for entry in QueueEntry.objects.all()[:SHOWN]:
             self.screen.line(
                 f"still there: {entry.job_type} {entry.job_id}, attempt {entry.attempt}, {vars(entry)}"
             )
+
+    def _left(self) -> int:
+        return Timer.objects.count() + QueueEntry.objects.count()
 
     def idle(self, since: float) -> list[str]:
         """Members that have done nothing since everything was whole again."""
