@@ -18,6 +18,7 @@ from jobs.context import Context
 from jobs.leases import settle
 from jobs.registry import JobType
 from jobs.results import Claim, Result, Settlement
+from jobs.session import milliseconds
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ def execute_atomic(
         with transaction.atomic(using):
             connection = connections[using]
             with connection.cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+                cursor.execute(f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {_idle(job_type)}")
             value = call(job_type, context, claim.payload or "{}", loop, None)
             settlement = Settlement(claim.held, completed(value), started_at)
             if claim.held.key is not None:
@@ -55,6 +56,12 @@ def execute_atomic(
     except BaseException as error:
         return result_of_error(error, job_type, context)
     return None
+
+
+def _idle(job_type: JobType) -> str:
+    """The server ends what we leave behind should we vanish: no body may think for longer than its hard timeout."""
+    hard = (job_type.timeout or conf().lease) + conf().grace  # an atomic type has a timeout
+    return f"SET LOCAL idle_in_transaction_session_timeout = {milliseconds(hard.total_seconds())}"
 
 
 def _was_committed(claim: Claim, using: str) -> bool:

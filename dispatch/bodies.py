@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 
+from django.utils import timezone, translation
+
 from dispatch.atomic import execute_atomic
 from dispatch.executor import AsyncLoop, execute
 from dispatch.holdings import Holding, Holdings, Stop
@@ -19,7 +21,7 @@ from jobs.clock import DatabaseClock, boottime
 from jobs.conf import conf
 from jobs.registry import JobType, registry
 from jobs.results import Cancelled, Failed, Released, Result, Settlement
-from jobs.text import ErrorText
+from jobs.text import ErrorText, describe_exception
 
 logger = logging.getLogger(__name__)
 
@@ -82,8 +84,10 @@ class Bodies:
                 self._busy += 1
             try:
                 self._run_body(holding)
-            except BaseException:
+            except BaseException as error:
                 logger.exception("a body's thread failed", extra={"job": str(holding.claim.held.job_id)})
+                failed = Failed(describe_exception(error, conf().error_bytes), conf().backoff_base)
+                self._settle(Settlement(holding.claim.held, failed, holding.started_at))
             finally:
                 with self._lock:
                     self._busy -= 1
@@ -111,6 +115,10 @@ class Bodies:
             self._settle(Settlement(claim.held, Released(), None))
             return
         begun = boottime()
+        if begun - self.holdings.slots.renewed_at > conf().lease.total_seconds():
+            # We were frozen, or cut off: it is another's by now, or will be. Nobody who is under a limit runs in vain.
+            self._settle(Settlement(claim.held, Released(), None))
+            return
         hard = self._set_deadlines(holding, job_type, begun)
         holding.started_at = self.clock.at(begun)
         with clean_connections():
@@ -124,6 +132,8 @@ class Bodies:
                     self._loop,
                     None if hard == NEVER else hard - begun,
                 )
+        timezone.deactivate()  # of this attempt alone, as a web request's
+        translation.deactivate()
         if holding.slot is not None:
             self.holdings.slots.end(holding.slot)
         self.pace.note(claim.queue, claim.held.job_type, claim.tenant_id, boottime() - begun)

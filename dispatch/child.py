@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import django
@@ -28,7 +29,8 @@ logger = logging.getLogger(__name__)
 
 
 def main() -> None:
-    settings: dict[str, Any] = json.loads(sys.stdin.readline())
+    lines = _lines(_control())
+    settings: dict[str, Any] = json.loads(next(lines))
     _die_with(settings.pop("supervisor"))
     slots = Slots(settings.pop("fd"), settings.pop("slots"))
     django.setup()
@@ -39,7 +41,8 @@ def main() -> None:
     worker = Worker(WorkerSettings(**{**settings, "queues": tuple(settings["queues"])}), slots)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C goes to the whole group: the supervisor decides
     signal.signal(signal.SIGTERM, lambda number, frame: worker.drain())
-    threading.Thread(target=_obey, args=(worker,), name="supervisor", daemon=True).start()
+    os.register_at_fork(after_in_child=_die_as_usual)
+    threading.Thread(target=_obey, args=(worker, lines), name="supervisor", daemon=True).start()
     worker.run()
     logging.shutdown()
     os._exit(0)  # threads that a body has left behind must not hold up the end
@@ -52,6 +55,12 @@ def _die_with(supervisor: int) -> None:
         os._exit(ORPHANED)
 
 
+def _die_as_usual() -> None:
+    """What a body forks must end when the body tells it to."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def _name_sessions(name: str) -> None:
     """Let the supervisor find the sessions of our handlers, to end them after our death."""
     for database in connections.settings.values():
@@ -59,9 +68,28 @@ def _name_sessions(name: str) -> None:
             database["OPTIONS"] = {**database.get("OPTIONS", {}), "application_name": name}
 
 
-def _obey(worker: Any) -> None:
-    for line in sys.stdin:
-        if line.strip() == "drain":
+def _control() -> int:
+    """The supervisor's end of the pipe, by a number of its own. Nobody waits in `sys.stdin`: a process that a body forks
+    closes that first, and would wait for ever for the lock of a reader that it has not."""
+    descriptor = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return descriptor
+
+
+def _lines(descriptor: int) -> Iterator[str]:
+    """Until the other end is closed."""
+    rest = b""
+    while data := os.read(descriptor, 4096):
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            yield line.decode()
+
+
+def _obey(worker: Any, lines: Iterator[str]) -> None:
+    for line in lines:
+        if line == "drain":
             worker.drain()
     os._exit(ORPHANED)
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
 import psycopg
@@ -18,10 +18,11 @@ import psycopg
 from dispatch.slots import NEVER, Slots, Started
 from jobs.clock import boottime
 from jobs.conf import conf
+from jobs.db import is_pooled
 from jobs.leases import Autopsy, admit, end, register, rescue_process
 from jobs.leases.rescue import BATCH
 from jobs.models.process import ProcessKind
-from jobs.signals import attempts_settled
+from jobs.signals import tell_settled
 from jobs.text import ErrorText
 
 Connection = psycopg.Connection[Any]
@@ -30,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 SLOTS = 4096
 GONE_SECONDS = 10.0
-"""How long to wait for a killed child's sessions to end; then its lease is waited for instead."""
+"""How long to wait for a killed child's sessions to end, or a third of the lease; the living wait meanwhile."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,11 +142,11 @@ class Child:
         """After its death: end its sessions, so that nothing of it still writes, and give back what it held at once.
         `crashed`: what had started is to blame; else (killed by us, grace over) nobody is."""
         self.process.wait()
-        _end_sessions(connection, self.application_name)
+        _end_sessions(connection, self.application_name, pooled=is_pooled(self.settings.using))
         autopsy = self._autopsy(crashed)
         while True:
             rescued = rescue_process(connection, self.process_id, autopsy)
-            attempts_settled.send_robust(Child, settled=rescued)
+            tell_settled(Child, rescued)
             admit(connection, rescued.keys, self.settings.using)
             if len(rescued.batch) < BATCH:
                 break
@@ -175,13 +176,15 @@ class Child:
                 self.process.stdin.flush()
 
 
-def _end_sessions(connection: Connection, name: str) -> None:
-    """A server session goes on with its statement after its client was killed: terminate and wait until it is gone."""
-    until = time.monotonic() + GONE_SECONDS
+def _end_sessions(connection: Connection, name: str, *, pooled: bool) -> None:
+    """A server session goes on with its statement after its client was killed: terminate and wait until it is gone.
+    Behind a pooler an idle session is nobody's: it may be another's when it is told to end."""
+    busy: LiteralString = "AND state <> 'idle'" if pooled else ""
+    until = time.monotonic() + min(GONE_SECONDS, conf().lease.total_seconds() / 3)
     while time.monotonic() < until:
         rows = connection.execute(
             "SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity "
-            "WHERE application_name = %s AND usename = current_user",
+            f"WHERE application_name = %s AND usename = current_user {busy}",
             [name],
         ).fetchall()
         if not rows:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any
+
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext
+from django.db import connections
 
 from jobs import payload as payloads
 from jobs.conf import conf
@@ -17,6 +21,27 @@ from jobs.registry import JobType
 from jobs.results import Cancelled as CancelledResult
 from jobs.results import Completed, Failed, Result, Snoozed
 from jobs.text import describe_exception
+
+logger = logging.getLogger(__name__)
+
+
+class _Raised:
+    """What a body has raised that would end the event loop with it."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+class _OwnThread(ThreadSensitiveContext):
+    """For the synchronous parts of one async body, its queries above all: a thread of its own, and so connections of its
+    own. In the one thread that asgiref has otherwise, what one body does to its connection reaches all others."""
+
+    async def __aexit__(self, *error: Any) -> None:
+        executor = SyncToAsync.context_to_thread_executor.pop(self, None)
+        await super().__aexit__(*error)  # type: ignore[no-untyped-call]
+        if executor is not None:
+            executor.submit(connections.close_all)
+            executor.shutdown(wait=False)  # ends behind what a cancelled body has left there
 
 
 class AsyncLoop:
@@ -30,8 +55,24 @@ class AsyncLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="asyncio", daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(body, self._loop)
+                threading.Thread(target=self._run, args=(self._loop,), name="asyncio", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(_contained(body), self._loop)
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        """For ever: a body that stops the loop, or a task of its that raises SystemExit, stops it for all."""
+        while True:
+            try:
+                loop.run_forever()
+            except BaseException:
+                logger.exception("an async task raised what ends a process")
+
+
+async def _contained(body: Coroutine[Any, Any, Any]) -> Any:
+    async with _OwnThread():
+        try:
+            return await body
+        except (SystemExit, KeyboardInterrupt) as error:
+            return _Raised(error)
 
 
 def call(job_type: JobType, context: Context, payload: str, loop: AsyncLoop, hard: float | None) -> Any:
@@ -46,12 +87,15 @@ def call(job_type: JobType, context: Context, payload: str, loop: AsyncLoop, har
         return value
     future = loop.submit(value)
     try:
-        return future.result(hard)
+        value = future.result(hard)
     except TimeoutError:
         if future.done():
             raise  # the body's own
         future.cancel()
         raise TimeoutError(f"cancelled after {hard:g} s, its hard timeout") from None
+    if isinstance(value, _Raised):
+        raise value.error
+    return value
 
 
 def execute(

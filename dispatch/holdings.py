@@ -11,6 +11,9 @@ from jobs.clock import boottime
 from jobs.context import Context
 from jobs.results import Claim, Held
 
+LIGHT = 16_384
+"""Characters of a payload that nobody counts."""
+
 
 class Stop(Enum):
     CANCEL = "a cancel was requested"
@@ -48,6 +51,8 @@ class Holdings:
         self._held: dict[int, Holding] = {}
         """By the identity of what its settlement holds: a job may be claimed again while its old claim is still here."""
         self._buffered: dict[int, Holding] = {}
+        self._heavy: dict[int, int] = {}
+        """The sizes of large payloads."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -56,6 +61,11 @@ class Holdings:
     def waiting(self) -> int:
         """Claims whose bodies have not started."""
         return len(self._buffered)
+
+    @property
+    def weight(self) -> int:
+        """Characters of large payloads."""
+        return sum(list(self._heavy.values()))
 
     def all(self) -> list[Holding]:
         return list(self._held.values())
@@ -80,6 +90,8 @@ class Holdings:
             claim.group,
         )
         holding = Holding(claim, context, boottime(), loud=loud)
+        if len(claim.payload or "") > LIGHT:
+            self._heavy[id(held)] = len(claim.payload or "")
         self._held[id(held)] = self._buffered[id(held)] = holding
         return holding
 
@@ -90,6 +102,7 @@ class Holdings:
     def forget(self, holding: Holding) -> None:
         """It is settled, or no longer ours."""
         self._held.pop(id(holding.claim.held), None)
+        self._heavy.pop(id(holding.claim.held), None)
         if holding.slot is not None:
             self.slots.clear(holding.slot)
             holding.slot = None

@@ -16,14 +16,15 @@ from dispatch.starts import AHEAD
 from jobs.clock import DatabaseClock, boottime
 from jobs.conf import conf
 from jobs.leases import Claimer, Line, Looks, fetch, park
+from jobs.leases.park import BATCH as PARKED
 from jobs.results import Claim
 
 Connection = psycopg.Connection[Any]
 
 logger = logging.getLogger(__name__)
 
-PARK_SECONDS = 1.0
-"""Seconds between two tries to park due entries of types unknown here."""
+PARK_SECONDS, PARK_SHARE = 1.0, 20
+"""Seconds between two tries to park due entries of types unknown here, or so many times as one took."""
 
 
 class Intake:
@@ -49,7 +50,7 @@ class Intake:
             )
             for name in queues
         }
-        self._parked_at = float("-inf")
+        self._park_at = float("-inf")
         self._reserve = Reserve()
         self._woke_for: set[str] = set()
         """Queues in which something came due as known beforehand."""
@@ -76,11 +77,18 @@ class Intake:
         return ready
 
     def claim(
-        self, connection: Connection, queue: str, size: int, free: int, noise: Noise | None = None
+        self,
+        connection: Connection,
+        queue: str,
+        size: int,
+        free: int,
+        noise: Noise | None = None,
+        room: int | None = None,
     ) -> tuple[list[Claim], list[Claim]]:
         """Up to `size` claims of one queue; second, those whose job row is missing. `free`: how many of them may be
-        such that must start at once; `noise`: how many may be of one tenant."""
-        claims, missing = fetch(connection, self._claimers[queue].claim(connection, size, free, noise))
+        such that must start at once; `noise`: how many may be of one tenant; `room`: for so many characters of large
+        payloads: claims beyond come without theirs."""
+        claims, missing = fetch(connection, self._claimers[queue].claim(connection, size, free, noise), room)
         if claims:
             self._reserve.won()
         elif queue in self._woke_for:
@@ -138,8 +146,11 @@ class Intake:
     def _park(self, connection: Connection) -> None:
         """What no live process knows leaves the claims' way."""
         for line in self._looks.lines.values():
-            if not line.unknown or boottime() - self._parked_at < PARK_SECONDS:
+            begun = boottime()
+            if not line.unknown or begun < self._park_at:
                 continue
-            line.unknown, self._parked_at = False, boottime()
-            if parked := park(connection, line.queue):
+            parked = park(connection, line.queue)
+            line.unknown = parked.total() >= PARKED  # there may be more
+            self._park_at = begun + max(PARK_SECONDS, PARK_SHARE * (boottime() - begun))
+            if parked:
                 logger.warning("parked unknown types", extra={"queue": line.queue, "types": dict(parked)})

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 import psycopg
-from django.db import InterfaceError, InternalError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError, reset_queries
 
 from jobs import db
 from jobs.clock import DatabaseClock, boottime
@@ -63,7 +63,7 @@ class Loop:
                 failures = 0
                 self.failing = False
                 wait = 0.0 if amount >= self.work.batch else self.work.period * random.uniform(0.9, 1.0)  # noqa: S311
-            except Exception as error:
+            except BaseException as error:  # even SystemExit: a thread that ended would be missed by nobody
                 failures += 1
                 self.failing = True
                 wait = self._failed(error, failures)
@@ -86,11 +86,15 @@ class Loop:
             except CONFLICTS:
                 if attempt == CONFLICT_TRIES:
                     raise
+        reset_queries()  # with DEBUG Django keeps each statement that goes over its connection
         self.last_pass = boottime()
         return amount
 
-    def _failed(self, error: Exception, failures: int) -> float:
-        self.work.interrupted()
+    def _failed(self, error: BaseException, failures: int) -> float:
+        try:
+            self.work.interrupted()
+        except Exception:
+            logger.exception("it could not be told", extra={"loop": self.work.name})
         self._close()
         wait: float = min(BACKOFF[1], BACKOFF[0] * 2 ** min(failures - 1, 10)) * random.uniform(0.5, 1.0)  # noqa: S311
         if isinstance(error, (*db.INFRASTRUCTURE, *DJANGOS)):

@@ -1,4 +1,5 @@
-"""How long bodies take, measured by job type and by tenant: what will start within a second may be claimed ahead."""
+"""How long bodies take, measured by job type and by tenant: what will start within a second may be claimed ahead. And how
+large payloads are."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ class Pace:
     def __init__(self) -> None:
         self._means: dict[str, dict[str, float]] = defaultdict(dict)
         self._tenants: dict[int, float] = {}
+        self._weights: dict[str, float] = {}
 
     def note(self, queue: str, job_type: str, tenant_id: int, seconds: float) -> None:
         means = self._means[queue]
@@ -35,3 +37,11 @@ class Pace:
         type, as nobody knows which come next; none before any has been measured."""
         slowest = max(list(self._means[queue].values()), default=AHEAD_SECONDS)
         return 0 if slowest >= AHEAD_SECONDS else min(most, int(threads * AHEAD_SECONDS / max(slowest, 1e-6)))
+
+    def weigh(self, queue: str, mean: float) -> None:
+        """So many characters had the payloads of a claim on average."""
+        self._weights[queue] = (self._weights.get(queue, mean) + mean) / 2
+
+    def fit(self, queue: str, room: int) -> int:
+        """How many payloads of this queue, as they have been of late, have so many characters together."""
+        return int(max(0, room) / max(1.0, self._weights.get(queue, 1.0)))

@@ -12,7 +12,7 @@ from jobs.clock import boottime
 from jobs.conf import conf
 from jobs.leases import admit, rescue
 from jobs.leases.rescue import BATCH
-from jobs.signals import attempts_settled
+from jobs.signals import tell_settled
 
 Connection = psycopg.Connection[Any]
 
@@ -42,7 +42,7 @@ class Rescuer:
         if rescued.batch:
             admit(connection, rescued.keys)
             logger.warning("rescued", extra={"jobs": len(rescued.fates)})
-            attempts_settled.send_robust(Rescuer, settled=rescued)
+            tell_settled(Rescuer, rescued)
         return len(rescued.batch)
 
     def interrupted(self) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 
+from dispatch.late import Late
 from jobs import db
 from jobs.conf import conf
 from jobs.leases import Settled, admit, settle
@@ -40,7 +41,7 @@ class Settler:
         self._settled, self._admitted = settled, admitted
         self._results: queue.SimpleQueue[Settlement | None] = queue.SimpleQueue()
         self._connection: Connection | None = None
-        self._late: list[Settlement] = []
+        self._late = Late()
         self._thread = threading.Thread(target=self._run, name="settler", daemon=True)
 
     def start(self) -> None:
@@ -58,18 +59,18 @@ class Settler:
         ended = False
         while not ended:
             batch, ended = self._gather()
-            batch += self._late
-            self._late = []
             if batch:
                 self._write(batch)
-        if self._late:
-            self._write(self._late)
+            if self._late.due_in == 0.0:
+                self._try_again()
+        for _ in range(2):  # as they are, and what they were replaced by
+            self._try_again()
         if self._connection is not None:
             self._connection.close()
 
     def _gather(self) -> tuple[list[Settlement], bool]:
         try:
-            first = self._results.get(timeout=1.0 if self._late else None)
+            first = self._results.get(timeout=self._late.due_in)
         except queue.Empty:
             return [], False
         if first is None:
@@ -85,6 +86,14 @@ class Settler:
             batch.append(more)
         return batch, False
 
+    def _try_again(self) -> None:
+        """By themselves: they spoil no other batch."""
+        if results := self._late.take():
+            self._write(results)
+            self._late.tried()
+            if self._late:
+                logger.error("results still cannot be written", extra={"results": len(self._late)})
+
     def _write(self, batch: list[Settlement]) -> None:
         """Write the batch, however long the database is away; halve it when one row spoils it."""
         wait = RETRY[0]
@@ -95,16 +104,16 @@ class Settler:
                         self.using, name=self.name, generic=True, patience=conf().lease.total_seconds()
                     )
                 settled = settle(self._connection, batch)
-                self._settled(settled)
                 break
             except db.INFRASTRUCTURE as error:
                 logger.warning("results wait", extra={"results": len(batch), "error": str(error).strip()})
                 self._close()
                 time.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311
                 wait = min(RETRY[1], wait * 2)
-            except psycopg.Error as error:
+            except Exception as error:  # the server refused it, or it could not even be sent
                 self._divide(batch, error)
                 return
+        self._settled(settled)
         self._admit(settled)
 
     def _admit(self, settled: Settled) -> None:
@@ -119,23 +128,25 @@ class Settler:
             logger.warning("admission is left to a dispatcher", extra={"error": str(error).strip()})
             self._close()
 
-    def _divide(self, batch: list[Settlement], error: psycopg.Error) -> None:
+    def _divide(self, batch: list[Settlement], error: Exception) -> None:
         if len(batch) > 1:
             half = len(batch) // 2
             self._write(batch[:half])
             self._write(batch[half:])
             return
         (settlement,) = batch
-        logger.error(
-            "a result cannot be written",
-            extra={"job": str(settlement.held.job_id), "error": str(error).strip()},
-        )
-        if isinstance(error, psycopg.DataError) and not self._is_substitute(settlement):
-            self._late.append(self._substitute(settlement, error))
+        its_own = isinstance(error, psycopg.DataError) or not isinstance(error, psycopg.Error)
+        if its_own and not self._is_substitute(settlement):
+            new = self._late.add(self._substitute(settlement, error))
         else:
-            self._late.append(settlement)  # its day's leaf may be missing: later, never dropped
+            new = self._late.add(settlement)  # its day's leaf may be missing: later, never dropped
+        if new:
+            logger.error(
+                "a result cannot be written",
+                extra={"job": str(settlement.held.job_id), "error": str(error).strip()},
+            )
 
-    def _substitute(self, settlement: Settlement, error: psycopg.Error) -> Settlement:
+    def _substitute(self, settlement: Settlement, error: Exception) -> Settlement:
         """A body that ran stays completed, without its result; a failure keeps the error of writing it."""
         if isinstance(settlement.result, Completed):
             return settlement._replace(result=Completed(None, "the result could not be written"))

@@ -18,12 +18,14 @@ from typing import Any
 import psycopg
 
 from dispatch.children import Child, ChildSettings
+from dispatch.leaks import Leaks
 from dispatch.shutdown import Shutdown
 from jobs import db
 from jobs.clock import boottime
 from jobs.conf import conf
 from jobs.errors import SchedulerError
 from jobs.leases import declare, end, register, renew, unpark
+from jobs.leases.park import BATCH as PARKED
 from jobs.models.process import ProcessKind
 from jobs.registry import registry
 from jobs.sql import load
@@ -37,6 +39,8 @@ TURN = 0.2
 SUSPECT_LOOK = 5.0
 SUSPECT_IDLE = 10.0
 START_SECONDS = 120.0
+START_AGAIN = 5.0
+"""Seconds until the next try when the system has no room for a process."""
 MAX_FALSE_STARTS = 3
 STUCK_LEASES = 4.0
 """A child without a beat for so many leases, and with no body running, is stuck in our own code: replace it."""
@@ -55,8 +59,11 @@ class Supervisor:
         self._connection: Connection | None = None
         self._process_id: int | None = None
         self._renewed = boottime()
-        self._renew_at = self._suspect_look_at = 0.0
+        self._renew_at = self._suspect_look_at = self._start_at = 0.0
         self._false_starts = 0
+        self._parked = True
+        """Something may be parked that we know."""
+        self._leaks = Leaks(settings.threads)
 
     def run(self) -> None:
         """Work until told to drain. CannotStart when children fail before their loop."""
@@ -132,6 +139,7 @@ class Supervisor:
         ]
         for _ in range(self.processes - len(regular)):
             self._start(connection, self.settings)
+        self._unpark(connection)
         self._look_for_suspects(connection)
 
     def _renew(self, connection: Connection) -> None:
@@ -152,7 +160,16 @@ class Supervisor:
             elif child.draining_since is None:  # it never returns under its id: others may have its claims
                 logger.error("lease expired: replacing", extra={"worker": child.process_id})
                 child.drain()
-        if returned := unpark(connection, self.settings.types):
+        self._parked = True
+        self._leaks.look(connection, [child.application_name for child in self.children])
+
+    def _unpark(self, connection: Connection) -> None:
+        """What waited for somebody who knows its type: a piece at a time, so that no renewal waits."""
+        if not self._parked:
+            return
+        returned = unpark(connection, self.settings.types)
+        self._parked = returned >= PARKED
+        if returned:
             logger.info("unparked", extra={"jobs": returned})
 
     def _bury(self, connection: Connection) -> None:
@@ -160,11 +177,19 @@ class Supervisor:
             child, crashed = self.dead[0]
             child.bury(connection, crashed=crashed)
             self.dead.pop(0)
+            self._renew_if_due(connection)  # the living must not wait for many burials
 
     def _start(self, connection: Connection, settings: ChildSettings) -> None:
+        if boottime() < self._start_at:
+            return
         if self._process_id is None:
             self._renew(connection)
-        child = Child.start(connection, settings, self._process_id or 0)
+        try:
+            child = Child.start(connection, settings, self._process_id or 0)
+        except OSError as error:  # no memory, no process, no file is left: those that run go on
+            logger.error("no worker can be started", extra={"error": str(error), "wait": START_AGAIN})
+            self._start_at = boottime() + START_AGAIN
+            return
         self.children.append(child)
         logger.info("worker started", extra={"worker": child.process_id, "pid": child.process.pid})
 

@@ -31,6 +31,13 @@ logger = logging.getLogger(__name__)
 
 BATCH = 200
 SHORTEST_PERIOD = 0.1
+POISON = (psycopg.errors.UniqueViolation, psycopg.DataError)
+"""What a single definition can be to blame for: of a slot whose job is there and whose row was deleted by hand, or of a
+time that no datetime holds."""
+_FIRST = (
+    "SELECT id FROM jobs_crondefinition WHERE enabled AND broken = '' AND look_at <= %s ORDER BY look_at LIMIT 1 "
+    "FOR NO KEY UPDATE SKIP LOCKED"
+)
 
 
 class Ticker:
@@ -47,9 +54,15 @@ class Ticker:
             declared.sync(self.using)
             rezone.rezone(now, self.using)
             self._synced = True
+        try:
+            return self._pass(connection, now, BATCH)
+        except POISON:
+            return self._pass_by_one(connection, now)
+
+    def _pass(self, connection: Connection, now: datetime, limit: int) -> int:
         with connection.transaction():
             settled = ledger.settle_revisions(connection, now, BATCH, self.using)
-            definitions = self._due(connection, now)
+            definitions = self._due(connection, now, limit)
             runs, ended = _runs(connection, definitions)
             expansions = {each.id: _expand(each, now, runs[each.id]) for each in definitions}
             self._write(connection, expansions, ended, now)
@@ -60,12 +73,33 @@ class Ticker:
         self.period = self._until_next(connection, now) if found < BATCH else 0.0
         return found
 
+    def _pass_by_one(self, connection: Connection, now: datetime) -> int:
+        """One of them spoils the others': found by taking each alone, marked and left out. Its row is locked first, so
+        that it is this one and no other that is tried."""
+        done = 0
+        while done < BATCH:
+            with connection.transaction():
+                row = connection.execute(_FIRST, [now]).fetchone()
+                if row is None:
+                    break
+                try:
+                    with connection.transaction():
+                        self._pass(connection, now, 1)
+                except POISON as error:
+                    told = " ".join(str(error).split())[:500]
+                    logger.error("cron definition is broken", extra={"definition": row[0], "error": told})
+                    connection.execute(
+                        "UPDATE jobs_crondefinition SET broken = %s WHERE id = %s", [told, row[0]]
+                    )
+            done += 1
+        return done
+
     def interrupted(self) -> None:
         """Everything is in the tables. Django's connection may be as dead as the loop's."""
         connections[self.using].close()
 
-    def _due(self, connection: Connection, now: datetime) -> list[Definition]:
-        rows = connection.execute(load("due_definitions"), {"now": now, "limit": BATCH}, prepare=True)
+    def _due(self, connection: Connection, now: datetime, limit: int) -> list[Definition]:
+        rows = connection.execute(load("due_definitions"), {"now": now, "limit": limit}, prepare=True)
         return [Definition(*row) for row in rows.fetchall()]
 
     def _write(
@@ -100,8 +134,10 @@ def _expand(definition: Definition, now: datetime, runs: list[Run]) -> Expanded:
     """A definition that cannot be expanded is marked and left out; the others go on."""
     try:
         return expand(definition, now, runs)
-    except (CronError, ValueError, OverflowError) as error:
-        logger.error("cron definition is broken", extra={"definition": definition.id, "error": str(error)})
+    except Exception as error:
+        told = {"definition": definition.id, "error": str(error)}
+        expected = isinstance(error, (CronError, ValueError, OverflowError))
+        logger.error("cron definition is broken", extra=told, exc_info=None if expected else error)
         return Expanded(last_slot=definition.cursor, broken=str(error)[:500])
 
 

@@ -30,8 +30,8 @@ from jobs.clock import DatabaseClock, boottime
 from jobs.conf import conf
 from jobs.leases import ProcessExpired, PutBack, Settled
 from jobs.registry import registry
-from jobs.results import Released, Settlement, Snoozed
-from jobs.signals import attempts_settled
+from jobs.results import Claim, Released, Settlement, Snoozed
+from jobs.signals import tell_settled
 
 Connection = psycopg.Connection[Any]
 
@@ -44,6 +44,8 @@ IDLE_CHECK = 5.0
 MISSING_ROW_WAIT = timedelta(minutes=1)
 """A claimed job without its row is looked at again after so long; never a failure of the job."""
 RETRY = (0.1, 5.0)
+HEAVY = 32 * 2**20
+"""Characters of large payloads that a process holds, but for what its threads work on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +142,7 @@ class Worker:
 
     def _room(self, queue: str) -> int:
         """How many entries of a queue to claim: what the free threads take, and ahead of them what will start within a
-        second."""
+        second and is not too large."""
         if self.settings.suspects and len(self.holdings):
             # One at a time: what has ended but is not settled yet would be blamed for the next one's crash.
             return 0
@@ -148,7 +150,9 @@ class Worker:
         ahead = 0 if self.settings.suspects else self.bodies.pace.ahead(queue, self.settings.threads, most)
         if self.holdings.waiting > ahead // 2:
             return 0
-        return max(0, min(most, self.bodies.free + ahead, self.slots.count - len(self.holdings)))
+        free = self.bodies.free
+        fits = max(free, min(free + ahead, self.bodies.pace.fit(queue, HEAVY - self.holdings.weight)))
+        return max(0, min(most, fits, self.slots.count - len(self.holdings)))
 
     def _claim(self, connection: Connection, queue: str, rivals: int) -> int | None:
         """Claim this queue's share of the room among `rivals` that have something due; None when there is no room."""
@@ -158,15 +162,33 @@ class Worker:
         self.turns.served(queue, boottime())
         self.noise.begin()
         claims, missing = self.intake.claim(
-            connection, queue, max(1, size // rivals), max(0, self.bodies.free), self.noise
+            connection,
+            queue,
+            max(1, size // rivals),
+            max(0, self.bodies.free),
+            self.noise,
+            max(1, HEAVY - self.holdings.weight),
         )
         for each in missing:
             logger.error("a claimed job has no row: run checkjobs", extra={"job": str(each.held.job_id)})
             self.settler.put(Settlement(each.held, Snoozed(MISSING_ROW_WAIT), None))
-        held = [self.starts.put(self.holdings.add(claim, loud=self.noise.served(claim))) for claim in claims]
+        full = self._weigh(queue, claims)
+        held = [self.starts.put(self.holdings.add(claim, loud=self.noise.served(claim))) for claim in full]
         if any(held):
             self.clock.read(connection)  # the claim's own reply is too slow to tell the time by
         return len(claims)
+
+    def _weigh(self, queue: str, claims: list[Claim]) -> list[Claim]:
+        """Give back what there was no room for; the next claim is as much smaller."""
+        full = [claim for claim in claims if claim.payload is not None]
+        if full:
+            self.bodies.pace.weigh(queue, sum(len(claim.payload or "") for claim in full) / len(full))
+        if len(full) < len(claims):
+            logger.info("large payloads", extra={"queue": queue, "given_back": len(claims) - len(full)})
+            for claim in claims:
+                if claim.payload is None:
+                    self.settler.put(Settlement(claim.held, Released(), None))
+        return full
 
     def _on_settled(self, settled: Settled) -> None:
         """In the settler's thread, after the commit."""
@@ -175,7 +197,7 @@ class Worker:
             if (holding := self.holdings.of(settlement.held)) is not None:
                 self.holdings.forget(holding)
                 self.intake.settled(holding.claim.queue, holding.claim.tenant_id)
-        attempts_settled.send_robust(Worker, settled=settled)
+        tell_settled(Worker, settled)
         if any(isinstance(fate, PutBack) for fate in settled.fates.values()):
             self.intake.forget()  # it may be due again long before the next poll
         self.wakeup.set()

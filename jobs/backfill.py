@@ -15,7 +15,7 @@ from jobs.bulk import insert_many
 from jobs.conf import conf
 from jobs.cron.recurrence import utc
 from jobs.errors import CronError, describe
-from jobs.expanding import Definition, job_row
+from jobs.expanding import Definition, job_row, with_text
 from jobs.firing import FIRED, LATE
 from jobs.ids import ceil_ms, derived_id
 from jobs.models import CronDefinition, CronRun, CronTick, TickOutcome
@@ -82,7 +82,7 @@ def run_now(definition: CronDefinition) -> UUID:
     now = clock.now(using)
     with transaction.atomic(using):
         locked = CronDefinition.objects.using(using).select_for_update(no_key=True).get(pk=definition.pk)
-        row = _row(locked, now, now, now)
+        row = _row(_definition(locked), now, now, now)
         partitions.require([row.due_at, now], using)
         _insert([row], now, using)
         tick_id = derived_id(now, "manual", locked.pk, row.id)
@@ -124,7 +124,8 @@ def _ran(definition: CronDefinition, start: datetime, end: datetime, using: str)
 def _start(
     definition: CronDefinition, slots: Sequence[datetime], dues: Sequence[datetime], now: datetime, using: str
 ) -> list[UUID]:
-    rows = [_row(definition, slot, due, now) for slot, due in zip(slots, dues, strict=True)]
+    made = with_text(_definition(definition))
+    rows = [_row(made, slot, due, now) for slot, due in zip(slots, dues, strict=True)]
     partitions.require([*slots, *(row.due_at for row in rows)], using)
     ticks = [(_tick_id(definition, slot), slot, row.id) for slot, row in zip(slots, rows, strict=True)]
     _insert(rows, now, using)
@@ -145,11 +146,10 @@ def _wait(definition: CronDefinition, slots: Sequence[datetime], now: datetime, 
     return []
 
 
-def _row(definition: CronDefinition, slot: datetime, due: datetime, now: datetime) -> Row:
-    made = _definition(definition)
-    row = job_row(made, slot, now)
+def _row(definition: Definition, slot: datetime, due: datetime, now: datetime) -> Row:
+    row = job_row(definition, slot, now)
     row.due_at = ceil_ms(due)
-    row.id = derived_id(row.due_at, "asked", definition.pk, slot.isoformat(), uuid4())
+    row.id = derived_id(row.due_at, "asked", definition.id, slot.isoformat(), uuid4())
     return row
 
 

@@ -29,8 +29,8 @@ _ENTRY: LiteralString = (
 )
 _BEGIN = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
 _END = struct.pack(">h", -1)
-_CHUNK = 500
-"""Rows handed over at once."""
+_CHUNK, _CHUNK_BYTES = 500, 2**20
+"""Rows handed over at once, or fewer when they are so large together."""
 
 _JOB_HEAD = struct.Struct(">hi16siqi")
 _TIMER_HEAD = struct.Struct(">hi16siq")
@@ -52,10 +52,12 @@ def insert_many(cursor: Any, rows: Sequence[Row], until: datetime) -> None:
 
     def jobs() -> Iterator[bytes]:
         for some in _chunks(rows):
-            yield b"".join([job(row) for row in some])
-            timers.append(
-                b"".join([timer(row) for row in some if row.due_at > until])
-            )  # while the server writes
+            if sum(len(row.payload) for row in some) < _CHUNK_BYTES:
+                yield b"".join([job(row) for row in some])
+            else:
+                yield from map(job, some)
+            # While the server writes.
+            timers.append(b"".join([timer(row) for row in some if row.due_at > until]))
 
     _copy(cursor, _JOB, jobs())
     if any(timers):

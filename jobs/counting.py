@@ -84,17 +84,22 @@ def sum_hour(connection: Connection, start: datetime) -> int:
 
 def count_backlog(connection: Connection) -> int:
     """Count what is in the queues and keep it; returns the number of jobs there."""
-    rows = connection.execute(load("count_backlog")).fetchall()
-    slugs = _slugs(connection, [name for grouping, name, *_ in rows if _KINDS[grouping] == Kind.TENANT])
-    kinds = [_KINDS[row[0]] for row in rows]
-    names = [
-        slugs.get(row[1], "") if kind == Kind.TENANT else row[1] or ""
-        for kind, row in zip(kinds, rows, strict=True)
-    ]
+    found = connection.execute(load("count_backlog")).fetchall()
+    slugs = _slugs(connection, [name for grouping, name, *_ in found if _KINDS[grouping] == Kind.TENANT])
+    kept: list[tuple[Kind, str, tuple[Any, ...]]] = []
+    for grouping, name, *counts in found:
+        kind = _KINDS[grouping]
+        if kind != Kind.TENANT:
+            kept.append((kind, name or "", tuple(counts)))
+        elif name in slugs:  # one that was deleted by hand is left out
+            kept.append((kind, slugs[name], tuple(counts)))
     columns = ("waiting", "oldest", "running", "retrying", "later", "parked")
-    values = {column: [row[2 + n] for row in rows] for n, column in enumerate(columns)}
-    connection.execute(load("keep_backlog"), {"kinds": kinds, "names": names, **values})
-    return sum(sum(row[n] for n in (2, 4, 5, 6, 7)) for row in rows if _KINDS[row[0]] == Kind.ALL)
+    values = {column: [counts[n] for _, _, counts in kept] for n, column in enumerate(columns)}
+    connection.execute(
+        load("keep_backlog"),
+        {"kinds": [kind for kind, _, _ in kept], "names": [name for _, name, _ in kept], **values},
+    )
+    return sum(counts[0] + sum(counts[2:]) for kind, _, counts in kept if kind == Kind.ALL)
 
 
 def foresee(connection: Connection, start: datetime, end: datetime) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 from django.db import connections
 
+from jobs.conf import conf
 from jobs.patience import watch
 from jobs.session import Session
 
@@ -49,6 +50,7 @@ def connect(
         params.pop(ours, None)
     params["application_name"] = name[:63]
     connection = Session.connect(**params, autocommit=True, prepare_threshold=None if pooled else _NEVER)
+    connection.bound_idleness(conf().lease.total_seconds(), kept=not pooled)
     if patience is not None:
         watch(connection, patience)
     if generic and not pooled:

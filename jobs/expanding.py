@@ -54,6 +54,8 @@ class Definition(NamedTuple):
     runs: int
     revision: int
     cursor: datetime
+    text: str | None = None
+    """The payload as JSON: one text for all its jobs, however large it is. See `with_text`."""
 
 
 class Run(NamedTuple):
@@ -117,6 +119,11 @@ def rule_of(
     return _rule(expression, tz, dst, every, None if every is None else anchor, run_at)
 
 
+def with_text(definition: Definition) -> Definition:
+    """InvalidPayload for a payload that cannot be stored any more."""
+    return definition._replace(text=encode(definition.payload, limit=conf().payload_bytes))
+
+
 def expand(definition: Definition, now: datetime, runs: Sequence[Run]) -> Expanded:
     """`runs`: its unfinished runs and waiting starts, oldest first. CronError, ValueError or OverflowError for a
     definition that cannot be expanded."""
@@ -125,6 +132,8 @@ def expand(definition: Definition, now: datetime, runs: Sequence[Run]) -> Expand
     found, reached = _firings(rule, definition, now, now + conf().cron_ahead if ahead else now)
     running = [run for run in runs if run.job_id is not None]
     waiting = [run for run in runs if run.job_id is None]
+    if waiting or any(each.runs for each in found):
+        definition = with_text(definition)
     judged = judge(
         definition.overlap, [each for each in found if each.runs], busy=bool(running), waiting=len(waiting)
     )
@@ -272,7 +281,7 @@ def job_row(
         derived_id(due_at, "job", definition.id, revision or definition.revision, slot.isoformat()),
         due_at,
         terms,
-        encode(definition.payload, limit=conf().payload_bytes),
+        definition.text or encode(definition.payload, limit=conf().payload_bytes),
         cron_id=definition.id,
         slot=slot,
     )

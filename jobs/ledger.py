@@ -54,7 +54,7 @@ def _untold(row: Sequence[Any], now: datetime) -> list[Tick]:
     _, definition_id, revision, *rule, start_at, end_at, enabled, broken, cursor, until = row
     try:
         recurrence = rule_of(*rule)
-    except CronError:
+    except (CronError, ValueError, OverflowError):
         return []  # it has no slots
     if start_at is not None:
         cursor = max(cursor, start_at - _MOMENT)

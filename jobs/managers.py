@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from jobs.conf import conf
 from jobs.db import server_cursor
 from jobs.errors import InvalidJob
 from jobs.ids import IdRun, day_of_id
-from jobs.newjob import Frame, NewJob, Row, Terms, prepare
+from jobs.newjob import Frame, NewJob, Row, prepare
 from jobs.querysets import JobQuerySet
 from jobs.sql import load
 from jobs.tenants import tenant_ids
@@ -24,6 +25,8 @@ from jobs.tenants import tenant_ids
 if TYPE_CHECKING:
     from jobs.models import Job
 
+PIECE_ROWS, PIECE_SIZE = 10_000, 8 * 2**20
+"""Jobs, or characters of their payloads, that schedule_many holds before it writes them."""
 _BORN = "jobs are born by Job.objects.schedule() or schedule_many() alone"
 
 
@@ -92,30 +95,41 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
 
     def schedule_many(self, jobs: Iterable[NewJob]) -> list[tuple[UUID, bool]]:
         """Schedule many in one transaction: `(id, was_created)` for each, in their order. One wrong job refuses all:
-        InvalidJob names its index, and nothing is written."""
+        InvalidJob names its index, and nothing is written. They are written as they come, so an iterator of millions
+        needs no more memory than their ids and the jobs with a unique key, which are written at the end."""
         using = self.db
         now = clock.now(using)
-        rows, terms = _prepare_many(jobs, now)
-        if not rows:
+        told: list[tuple[UUID, bool]] = []
+        keyed: dict[int, Row] = {}
+        """By index."""
+        pieces = _prepare_many(jobs, now)
+        if (first := next(pieces, None)) is None:
             return []
-        partitions.require_days({day_of_id(row.id) for row in rows}, using)
-        tenants = tenant_ids({each.tenant for each in terms}, using)
-        for each in terms:
-            each.tenant_id = tenants[each.tenant]
         with transaction.atomic(
             using
         ):  # a savepoint: an error inside COPY must not abort the caller's transaction
-            wanted = [_wanted(row) for row in rows if row.unique_key is not None]
-            holders = keys.take(wanted, using) if wanted else {}
-            holder_of = {want.job_id: holders[want.name] for want in wanted}
-            born = [row for row in rows if holder_of.get(row.id, row.id) == row.id] if wanted else rows
-            with connections[using].cursor() as cursor:
-                insert_many(cursor, born, now + conf().look_ahead)
-        _hint(born, now, using)
-        _admit(born, now, using)
-        if not wanted:
-            return [(row.id, True) for row in rows]
-        return [(holder := holder_of.get(row.id, row.id), holder == row.id) for row in rows]
+            for rows in chain([first], pieces):
+                keyed |= {len(told) + n: row for n, row in enumerate(rows) if row.unique_key is not None}
+                told += [(row.id, True) for row in rows]
+                self._insert_many([row for row in rows if row.unique_key is None], now, using)
+            if keyed:
+                _name_tenants(keyed.values(), using)
+                wanted = {index: _wanted(row) for index, row in keyed.items()}
+                holders = keys.take(wanted.values(), using)
+                for index, want in wanted.items():
+                    told[index] = (holders[want.name], holders[want.name] == want.job_id)
+                self._insert_many([row for index, row in keyed.items() if told[index][1]], now, using)
+        return told
+
+    def _insert_many(self, rows: list[Row], now: datetime, using: str) -> None:
+        if not rows:
+            return
+        partitions.require_days({day_of_id(row.id) for row in rows}, using)
+        _name_tenants(rows, using)
+        with connections[using].cursor() as cursor:
+            insert_many(cursor, rows, now + conf().look_ahead)
+        _hint(rows, now, using)
+        _admit(rows, now, using)
 
     async def aschedule(self, job_type: str, payload: Any = None, **options: Any) -> Job:
         """`schedule` for async code."""
@@ -159,8 +173,9 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         raise TypeError(_BORN)
 
 
-def _prepare_many(jobs: Iterable[NewJob], now: datetime) -> tuple[list[Row], list[Terms]]:
-    ids, rows, frame = IdRun(), [], Frame(now)
+def _prepare_many(jobs: Iterable[NewJob], now: datetime) -> Iterator[list[Row]]:
+    """Checked, in pieces of bounded size."""
+    ids, rows, size, frame = IdRun(), list[Row](), 0, Frame(now)
     for index, new in enumerate(jobs):
         if not isinstance(new, NewJob):
             raise InvalidJob("job", f"{new!r} is not a NewJob", index=index)
@@ -170,7 +185,19 @@ def _prepare_many(jobs: Iterable[NewJob], now: datetime) -> tuple[list[Row], lis
             error.index = index
             error.args = (f"jobs[{index}].{error}",)
             raise
-    return rows, frame.terms
+        size += len(rows[-1].payload)
+        if len(rows) >= PIECE_ROWS or size >= PIECE_SIZE:
+            yield rows
+            rows, size = [], 0
+    if rows:
+        yield rows
+
+
+def _name_tenants(rows: Collection[Row], using: str) -> None:
+    terms = {row.terms for row in rows}
+    tenants = tenant_ids({each.tenant for each in terms}, using)
+    for each in terms:
+        each.tenant_id = tenants[each.tenant]
 
 
 def _wanted(row: Row) -> keys.Wanted:

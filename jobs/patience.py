@@ -2,7 +2,9 @@
 
 A firewall that forgot a connection, a pooler or a host that froze: TCP may say nothing for hours, and libpq waits. A
 session that is watched is cut when one round trip takes longer than its patience; its owner sees a lost database and
-connects anew. The server ends a statement whose client has gone within its `client_connection_check_interval`.
+connects anew. The server ends a statement whose client has gone within its `client_connection_check_interval`, and a
+transaction that waits for its next statement for longer than `bound_idleness` allows: a worker that vanished between two
+statements would hold its locks for hours, and whoever alters a table would wait behind them, and all others behind him.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import psycopg
+from django.db.backends.signals import connection_created
 
 from jobs.session import Session
 
@@ -70,6 +74,20 @@ _watcher = _Watcher()
 def watch(session: Session, patience: float) -> None:
     """Cut this session when one of its round trips takes longer than `patience` seconds."""
     _watcher.add(session, patience)
+
+
+def watch_django(patience: float) -> None:
+    """From now on watch every connection that Django opens in this process as well: for loops, whose statements are all
+    short, never for handlers."""
+
+    def adopt(connection: Any, **kwargs: Any) -> None:
+        raw: Any = connection.connection
+        if type(raw) is psycopg.Connection:
+            raw.__class__ = Session  # Django knows no setting for the class of its connections
+            session: Any = raw
+            watch(session, patience)
+
+    connection_created.connect(adopt, weak=False, dispatch_uid="patience")
 
 
 def cut(session: Session) -> None:

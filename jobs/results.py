@@ -54,7 +54,7 @@ class Claim(NamedTuple):
     limited: bool
     """Held under a limit or a concurrency key: its body must not outlive its lease."""
     payload: str | None
-    """JSON text; None until it was fetched."""
+    """JSON text; None until it was fetched, for which there may be no room."""
 
 
 @dataclass(frozen=True, slots=True)

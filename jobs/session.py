@@ -3,19 +3,45 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg.pq import Format
+from psycopg.pq import Format, TransactionStatus
 
 LONG = 4096
 """Characters from which on psycopg reads a statement for its placeholders each time: half a millisecond for a claim."""
 
 
+def milliseconds(seconds: float) -> int:
+    """As a timeout of the server takes them: never 0, which is none."""
+    return min(max(1, round(seconds * 1000)), 2**31 - 1)
+
+
 class Session(psycopg.Connection[Any]):
     trips = 0
     """Odd while one is under way."""
+    _idle: str | None = None
+    """What each transaction of a session that keeps nothing has to say."""
+
+    def bound_idleness(self, seconds: float, *, kept: bool) -> None:
+        """Let the server end the session when a transaction waits for so long for its next statement. `kept`: the session
+        keeps what is set, as no transaction pooler stands between; else each transaction of several statements says it."""
+        setting = f"idle_in_transaction_session_timeout = {milliseconds(seconds)}"
+        if kept:
+            self.execute(f"SET {setting}")
+        else:
+            self._idle = f"SET LOCAL {setting}"
+
+    @contextmanager
+    def transaction(self, *args: Any, **kwargs: Any) -> Iterator[psycopg.Transaction]:
+        outer = self._idle is not None and self.info.transaction_status == TransactionStatus.IDLE
+        with super().transaction(*args, **kwargs) as begun:
+            if outer and self._idle is not None:
+                self.execute(self._idle)
+            yield begun
 
     def wait(self, *args: Any, **kwargs: Any) -> Any:
         self.trips += 1

@@ -18,6 +18,14 @@ attempts_settled = Signal()
 settler's thread of a worker, by its supervisor and by the rescuer; receivers must be quick."""
 
 
+def tell_settled(sender: Any, settled: Settled) -> None:
+    """Send it. Whatever a receiver raises is logged and ends nothing, even SystemExit."""
+    try:
+        attempts_settled.send_robust(sender, settled=settled)
+    except BaseException:
+        logger.exception("a receiver of attempts_settled failed")
+
+
 @receiver(attempts_settled)
 def log_settled(sender: Any, *, settled: Settled, **kwargs: Any) -> None:
     """One line for each attempt that did not end well; a completed one is worth a line only for debugging."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
+from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db import models
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern
 from django.utils.text import capfirst
 
@@ -43,8 +45,22 @@ class Page(ModelAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
+        if any("\0" in value for values in request.GET.lists() for value in values[1]):
+            return HttpResponseRedirect(request.path)  # no column holds it, and Django would fail with it
         title = capfirst(str(self.opts.verbose_name_plural))
         return super().changelist_view(request, {"title": title, **(extra_context or {})})
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """What a link fills in; what is no value of its field is left out."""
+        asked: dict[str, Any] = super().get_changeform_initial_data(request)
+        found = dict[str, Any]()
+        for name, value in asked.items():
+            with suppress(FieldDoesNotExist, ValidationError, AttributeError):  # a relation has no values
+                field: Any = self.opts.get_field(name)
+                plain = field.to_python(value)
+                if "\0" not in value:
+                    found[name] = plain if isinstance(field, models.DateTimeField) else value
+        return found
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self._is_open(request) and super().has_module_permission(request)

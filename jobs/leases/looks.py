@@ -63,6 +63,8 @@ class Line:
     more: bool = False
     """There are future entries beyond `coming`, the last of which is due at `last_at`."""
     last_at: datetime = BEGINNING[0]
+    told: int = 0
+    """How many future entries the last look told, those of unknown types too."""
     unknown: bool = False
     """Something due is of a type unknown here."""
     copied: dict[Pair, Mark] = field(default_factory=dict)
@@ -178,14 +180,13 @@ class Looks:
         assert self._now and self._since  # noqa: S101, PT018  # a hop came first
         for line in self.lines.values():
             line.coming.clear()
+            line.told = 0
         self._was_wide = wide
         since = self._since - SPARE if wide else self._now - BACK
         values = {"queues": list(self.lines), "types": self.types, "suspects": self.suspects}
         self._see(connection, "look", {**values, "since": since, "coming": COMING})
         for line in self.lines.values():
-            if line.coming:
-                line.last_at = line.coming[-1][4]
-            line.more = len(line.coming) == COMING
+            line.more = line.told == COMING
             heapify(line.coming)
 
     def _prove(self) -> None:
@@ -241,9 +242,14 @@ class Looks:
             self.clock.observe(moment)
         for _, now, _, _, queue, tenant, priority, run_at, job_id, flag, weight, limited in rows:
             if run_at is None:
+                if flag:
+                    self.lines[queue].unknown = True
                 continue
             line = self.lines[queue]
             if run_at > now:
+                line.told, line.last_at = line.told + 1, run_at
+                if tenant is None:
+                    continue
                 claim_at = run_at if flag or limited else run_at - line.ahead
                 line.coming.append((claim_at, (tenant, priority), weight, limited, run_at))
             else:

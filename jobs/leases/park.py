@@ -13,6 +13,10 @@ from jobs.sql import load
 Connection = psycopg.Connection[Any]
 
 
+BATCH = 5000
+"""Entries of one statement; a constant in it."""
+
+
 def park(connection: Connection, queue: str) -> Counter[str]:
     """Park what nobody alive can run; returns the number by type."""
     rows = connection.execute(load("park"), {"queue": queue}).fetchall()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from uuid import UUID
 
 import psycopg
 
+from jobs.db import INFRASTRUCTURE
 from jobs.leases.claim import SUSPECT
 from jobs.leases.settle import Settled, settle
 from jobs.registry import registry
@@ -18,6 +20,8 @@ from jobs.sql import load
 from jobs.text import ErrorText
 
 Connection = psycopg.Connection[Any]
+
+logger = logging.getLogger(__name__)
 
 BATCH = 500
 
@@ -72,7 +76,23 @@ def _settle_found(
     with connection.transaction():
         rows = connection.execute(load(statement), values, prepare=True).fetchall()
         batch = [Settlement(held, judge(held), None) for held in (Held.of(row) for row in rows)]
-        return settle(connection, batch)
+        return _settle_each(connection, batch)
+
+
+def _settle_each(connection: Connection, batch: list[Settlement]) -> Settled:
+    """One that cannot be written (its day was dropped by hand) is found by halving, told, and left until it can."""
+    try:
+        with connection.transaction():
+            return settle(connection, batch)
+    except INFRASTRUCTURE:
+        raise
+    except psycopg.Error as error:
+        if len(batch) == 1:
+            told = {"job": str(batch[0].held.job_id), "error": " ".join(str(error).split())}
+            logger.error("a lost claim cannot be given back: run checkjobs", extra=told)
+            return Settled()
+    middle = len(batch) // 2
+    return _settle_each(connection, batch[:middle]) | _settle_each(connection, batch[middle:])
 
 
 def _failed(held: Held, error: ErrorText, *, crashed: bool) -> Failed:

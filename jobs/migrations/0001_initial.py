@@ -1480,6 +1480,7 @@ class Migration(migrations.Migration):
             load("schema/job_id_check"), "ALTER TABLE jobs_job DROP CONSTRAINT jobs_job_id_due_at"
         ),
         migrations.RunSQL(load("schema/storage"), migrations.RunSQL.noop),
+        migrations.RunSQL(load("schema/times_check"), migrations.RunSQL.noop),
         migrations.RunSQL("CREATE SEQUENCE jobs_claim_no", "DROP SEQUENCE jobs_claim_no"),
         migrations.RunSQL(load("schema/state_view"), "DROP VIEW jobs_job_state"),
         migrations.RunSQL(

@@ -15,6 +15,7 @@ from django.db import connections, transaction
 from django.db.models.functions import Now
 
 from jobs import clock, operator, scope
+from jobs.conf import conf
 from jobs.ids import dues_of
 from jobs.models import Backlog, Job, Kind, Operation, OperationChunk, OperationState, Outcome
 from jobs.models.operation import OPEN
@@ -23,6 +24,7 @@ from jobs.operations.limits import BULK
 from jobs.search import SearchError, compile_query
 from jobs.search.guard import TooSlow
 from jobs.search.scan import scan
+from jobs.session import milliseconds
 
 PROBE_WAIT = timedelta(minutes=10)
 """So long the jobs of a probe have to end."""
@@ -37,6 +39,7 @@ def run_chunk(using: str = "default", operation_id: int | None = None) -> int | 
     """Do what is next of the operation that has waited longest; how many jobs were looked at. None: there is nothing to
     do now, or others are at it."""
     with transaction.atomic(using):
+        _bound_idleness(using)
         found = Operation.objects.using(using).select_for_update(skip_locked=True)
         found = found.filter(state__in=OPEN, next_at__lte=Now()).order_by("next_at")
         operation = (found if operation_id is None else found.filter(pk=operation_id)).first()
@@ -48,6 +51,15 @@ def run_chunk(using: str = "default", operation_id: int | None = None) -> int | 
         looked = _step(operation, now, using)
         operation.save(using=using)
         return looked
+
+
+def _bound_idleness(using: str) -> None:
+    """Who vanishes in the middle of a chunk holds its operation for a lease, not for as long as TCP believes in him."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('idle_in_transaction_session_timeout', %s, true)",
+            [str(milliseconds(conf().lease.total_seconds()))],
+        )
 
 
 def give_up(using: str, error: Exception) -> bool:

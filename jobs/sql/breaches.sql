@@ -1,6 +1,6 @@
 -- checkjobs: what breaks the invariant among jobs due in [start, end): each job has exactly one of timer, queue entry
 -- and outcome, and no satellite is without its job. One statement, so one snapshot: a job that moves is seen in one
--- place. Bounds are given to each partitioned table, as literals; a queue entry's
+-- place. The first few of them, in an order: they are compared with those of another look. Bounds are given to each partitioned table, as literals; a queue entry's
 -- due time leads its id.
 WITH job AS MATERIALIZED (
     SELECT id FROM jobs_job WHERE due_at >= %(start)s AND due_at < %(end)s
@@ -25,3 +25,5 @@ UNION ALL
 SELECT attempt.job_id, 'has an attempt but no job row'
 FROM jobs_attempt attempt LEFT JOIN job ON job.id = attempt.job_id
 WHERE attempt.due_at >= %(start)s AND attempt.due_at < %(end)s AND job.id IS NULL
+ORDER BY 1, 2
+LIMIT %(most)s

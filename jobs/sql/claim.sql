@@ -12,6 +12,7 @@
 -- for a free thread only, and not before its time; others up to `ahead` before it, and their worker holds them back. What was picked and not taken is told too: the mark must not pass it.
 -- Which were taken is asked by IN, a hashed list whatever the statistics say: joined, they were once compared each with
 -- each (20 us a job).
+-- A large payload is left for fetch, which minds how much a process holds of them; what is stored in little may be large.
 -- Committed asynchronously: a crash of the server may lose a claim, and the job is claimed again.
 WITH number AS MATERIALIZED (
     SELECT nextval('jobs_claim_no') AS no, set_config('synchronous_commit', 'off', true)
@@ -76,7 +77,7 @@ SELECT tenants.tenant_id, tenants.allowed, tenants.held, tenants.limited, tenant
     nullif(tenants.noisy_exempt, false), room.told,
     told.priority, told.run_at, told.job_id, told.claimed,
     told.job_type, told.attempt, told.max_attempts, told.crashes, told."group", told.concurrency_key,
-    job.payload
+    CASE WHEN octet_length(job.payload) <= 16384 THEN job.payload END
 FROM tenants
 LEFT JOIN (
     SELECT ROW(
@@ -85,7 +86,7 @@ LEFT JOIN (
 ) room ON tenants.ord = 1
 LEFT JOIN told ON told.ord = tenants.ord
 LEFT JOIN LATERAL (
-    SELECT payload::text FROM {job}
+    SELECT CASE WHEN pg_column_size(payload) <= 8192 THEN payload::text END AS payload FROM {job}
     WHERE told.claimed AND due_at = told.due_at AND id >= told.job_id AND id <= told.job_id
     ORDER BY id
     LIMIT 1

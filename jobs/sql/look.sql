@@ -1,7 +1,8 @@
 -- look: of each of my queues, the pairs in which something became due since the last look (or was committed late), and
 -- the next entries that will; the flag says of the former that a type is unknown, of the latter that they must start at
--- once. Rides on jobs_queueentry_next; never reads what was due before `since`, so each entry is
--- read about once. A row without a tenant says only when it is. Locks nothing.
+-- once. Of a pair in which only unknown types became due the time is null, and of an unknown entry that will the pair is:
+-- they wake nobody, or each of them would cost a claim that walks all of them. Rides on jobs_queueentry_next; never reads what was due before `since`, so each entry is
+-- read about once. A row without anything else says only when it is. Locks nothing.
 -- The snapshot is for the proof: once a later xmin has reached this next_xid, all that wrote when this look was made has
 -- ended. It counts transactions that write: a reader that pins the horizon does not hold it up. The snapshot's own xmax
 -- would not do: it follows the last that has ended, and who was open may lie beyond it. age() tells how far the next one
@@ -17,7 +18,8 @@ FROM (
 CROSS JOIN unnest(%(queues)s::text[]) queue(name)
 LEFT JOIN LATERAL (
     (
-        SELECT tenant_id, priority, min(run_at) AS run_at, bool_or(job_type <> ALL(%(types)s::text[])) AS flag
+        SELECT tenant_id, priority, min(run_at) FILTER (WHERE job_type = ANY(%(types)s::text[])) AS run_at,
+            bool_or(job_type <> ALL(%(types)s::text[])) AS flag
         FROM jobs_queueentry
         WHERE queue = queue.name AND process_id IS NULL AND parked IS NULL
             AND run_at > %(since)s AND run_at <= now() AND (crashes >= 2) = %(suspects)s
@@ -25,7 +27,8 @@ LEFT JOIN LATERAL (
     )
     UNION ALL
     (
-        SELECT tenant_id, priority, run_at, attempt + 1 >= max_attempts OR crashes > 0
+        SELECT CASE WHEN job_type = ANY(%(types)s::text[]) THEN tenant_id END, priority, run_at,
+            attempt + 1 >= max_attempts OR crashes > 0
         FROM jobs_queueentry
         WHERE queue = queue.name AND process_id IS NULL AND parked IS NULL AND run_at > now()
         ORDER BY run_at

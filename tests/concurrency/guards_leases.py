@@ -12,6 +12,7 @@ from django.db import transaction
 
 from jobs.ids import EPOCH, new_id
 from jobs.leases import end, fetch, renew, rescue, settle
+from jobs.leases.fetch import _bring
 from jobs.leases.rescue import _settle_found
 from jobs.leases.settle import _decide, _fenced, _lock_and_write
 from jobs.models import Outcome
@@ -163,8 +164,7 @@ MUTANTS: Mutants = {
     a_renewal_that_waited_until_its_lease_had_passed_is_refused: [(renew, " FOR NO KEY UPDATE", "")],
     renewals_lock_in_the_order_of_ids: [(renew, "ORDER BY id", "ORDER BY id DESC")],
     a_day_that_was_dropped_hides_no_other: [
-        (fetch, "UndefinedTable", "UndefinedColumn"),
-        (fetch, "continue", "break"),
+        (_bring, "UndefinedTable", "UndefinedColumn"),
     ],
     what_is_being_rescued_is_nobody_elses: [(_settle_found, TOGETHER, "if True:")],
     a_settle_locks_in_the_order_of_ids: [

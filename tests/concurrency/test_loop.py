@@ -42,6 +42,7 @@ class Faulty:
         psycopg.errors.UndefinedTable("jobs_timer"),
         psycopg.errors.DiskFull("no space left on device"),
         psycopg.errors.ReadOnlySqlTransaction("cannot execute UPDATE"),
+        SystemExit("a library that thinks it owns the process"),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -55,6 +56,21 @@ def test_bx_03_whatever_a_pass_raises_the_loop_goes_on_with_a_new_session(error:
     thread.join(60)
     assert not thread.is_alive()
     assert (work.interruptions, loop.failing) == (1, False)
+
+
+def test_bx_03_nor_does_what_fails_after_a_failure_end_it() -> None:
+    class Worse(Faulty):
+        def interrupted(self) -> None:
+            super().interrupted()
+            raise RuntimeError("again")
+
+    work, stop = Worse([RuntimeError("a bug")]), threading.Event()
+    thread = threading.Thread(target=Loop(work).run, args=(stop,), daemon=True)
+    thread.start()
+    wait_until(lambda: work.passes > 1)
+    stop.set()
+    thread.join(60)
+    assert work.interruptions == 1
 
 
 def test_bx_03_a_deadlock_is_tried_again_at_once() -> None:

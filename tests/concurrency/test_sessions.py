@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import psycopg
 import pytest
 from django.db import OperationalError, connections
+from pytest_django import Settings
 
-from dispatch.children import ChildSettings
+from dispatch.children import ChildSettings, _end_sessions
 from dispatch.shutdown import Shutdown
 from dispatch.supervisor import Supervisor
 from jobs import db
 from jobs.sql import load
-from tests.factories import schedule
+from tests.factories import own_connection, schedule
 from tests.racing import Connection, beside
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.concurrency, pytest.mark.usefixtures("transactional_db")]
 
@@ -114,3 +116,55 @@ def test_who_schedules_gets_djangos_errors_from_the_connections_beside_his_own(
         monkeypatch.setitem(options, "options", "-c lock_timeout=100ms")
         with pytest.raises(OperationalError):
             schedule(tenant="in the making")
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_st_05_a_transaction_whose_owner_has_vanished_is_ended_by_the_server(
+    pooled: bool, settings: Settings
+) -> None:
+    """Else it holds its locks for as long as TCP believes in him, which is hours."""
+    settings.SCHEDULER = {"lease": 1.0}
+    with direct() if pooled else nullcontext(), db.connect() as connection, own_connection() as watch:
+        pid = connection.info.backend_pid
+        with suppress(psycopg.Error), connection.transaction():
+            connection.execute("SELECT FROM jobs_queueentry FOR UPDATE")
+            wait_until(
+                lambda: not watch.execute("SELECT FROM pg_stat_activity WHERE pid = %s", [pid]).fetchall(),
+                what="the end of the session",
+            )
+        assert connection.broken
+
+
+def test_behind_a_pooler_it_is_said_in_each_transaction_and_stays_in_none() -> None:
+    def told(connection: Connection) -> str:
+        row = connection.execute("SHOW idle_in_transaction_session_timeout").fetchone()
+        assert row
+        return str(row[0])
+
+    with direct(), db.connect() as connection:
+        assert told(connection) == "0"
+        with connection.transaction(), connection.transaction():
+            assert told(connection) == "30s"
+        with connection.pipeline(), connection.transaction():
+            assert told(connection) == "30s"
+        assert told(connection) == "0"
+    with db.connect() as connection:
+        assert told(connection) == "30s"
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_who_buries_a_child_behind_a_pooler_ends_no_session_that_may_be_anothers(
+    connection: Connection, pooled: bool
+) -> None:
+    """The pooler's idle sessions bear the name of whoever used them last."""
+    name = "punctual worker 7"
+    with db.connect(name=name) as idle, db.connect(name=name) as busy:
+        busy.execute("BEGIN; SELECT FROM jobs_tenant")
+        _end_sessions(connection, name, pooled=pooled)
+        with pytest.raises(psycopg.OperationalError):
+            busy.execute("SELECT 1")
+        if pooled:
+            assert idle.execute("SELECT 1").fetchone() == (1,)
+        else:
+            with pytest.raises(psycopg.OperationalError):
+                idle.execute("SELECT 1")

@@ -168,11 +168,10 @@ MUTANTS: Mutants = {
     ],
     what_a_claim_has_brought_is_not_fetched: [
         (fetch, "if claim.payload is None:", "if True:"),
-        (fetch, "claim if claim.payload is not None else claim._replace", "claim._replace"),
     ],
     what_has_no_row_is_told_from_the_rest: [
-        (fetch, "[claim for claim in full if claim.payload is not None]", "full"),
-        (fetch, "[c for c in full if c.payload is None]", "[]"),
+        (fetch, "(missing if claim.payload is None else full)", "full"),
+        (fetch, "(missing if claim.payload is None else full)", "missing"),
     ],
     a_lost_claim_counts_one_crash_and_no_attempt: [
         (rescue, " >= SUSPECT", ""),

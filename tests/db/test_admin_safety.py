@@ -47,3 +47,30 @@ def test_a_search_that_takes_too_long_is_stopped_and_keeps_its_words(
     assert "looked back to" in response.text
     assert response.context["cl"].form.text == "type:test.noop"
     assert len(admin_client.get(JOBS).context["cl"].result_list) == 1
+
+
+@pytest.mark.parametrize(
+    ("page", "asked"),
+    [
+        ("crondefinition/", {"queue": "\0"}),
+        ("crondefinition/", {"expression": "a\0b"}),
+        ("process/", {"kind": "\0"}),
+        ("crondefinition/add/", {"tenant": "zz"}),
+        ("crondefinition/add/", {"tenant": "\0"}),
+        ("crondefinition/add/", {"start_at": "zz", "name": "\0"}),
+        ("hold/add/", {"until": "99999999999999999999"}),
+        ("hold/add/", {"until": "\0", "key": "\0"}),
+        ("tenantmember/add/", {"tenant": "zz"}),
+    ],
+)
+def test_sc_03_garbage_in_an_address_is_no_error_of_ours(
+    admin_client: Client, page: str, asked: dict[str, str]
+) -> None:
+    assert admin_client.get(f"/admin/jobs/{page}", asked, follow=True).status_code == 200
+
+
+def test_a_link_to_a_form_fills_in_what_it_says(admin_client: Client) -> None:
+    asked = {"key": "mail", "scope": "queue", "until": "2030-01-02T03:04Z"}
+    page = admin_client.get("/admin/jobs/hold/add/", asked).text
+    assert 'value="mail"' in page
+    assert 'value="2030-01-02"' in page

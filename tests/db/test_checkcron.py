@@ -13,6 +13,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from jobs import clock
+from jobs import reconcile as reconciling
 from jobs.ids import derived_id
 from jobs.models import CronDefinition, CronTick
 from jobs.reconcile import Findings, reconcile
@@ -162,3 +163,40 @@ def test_a_broken_definition_is_a_note_and_its_slots_are_told_when_it_is_mended(
 def test_an_age_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(CommandError, match="neither a time"):
         call_command("checkcron", "--since", text)
+
+
+def test_definitions_with_many_rows_are_looked_at_in_smaller_pieces(
+    here: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A day of one that fires each second has 86,400."""
+    start = clock.now() - 10 * MINUTE
+    for n in range(5):
+        definition = since_an_hour(f"c{n}")
+        by_sql(definition, last_slot=start, revised_at=start)
+    for minutes in range(11):
+        tick(here, start + minutes * MINUTE)
+    CronTick.objects.order_by("pk")[3].delete()
+    monkeypatch.setattr(reconciling, "ROWS", 15)
+    asked = list[int]()
+    real = reconciling._look
+
+    def look(chunk: Any, *args: Any) -> set[str]:
+        asked.append(len(chunk))
+        return real(chunk, *args)
+
+    monkeypatch.setattr(reconciling, "_look", look)
+    found = check()
+    assert max(asked) == 1
+    assert [breach.split(":")[0] for breach in found.breaches] == ["missing", "job"]
+    assert found.expected == sum(found.outcomes.values()) + 1
+
+
+def test_more_breaches_than_anybody_reads_end_the_search(
+    ticked: CronDefinition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CronTick.objects.all().delete()
+    monkeypatch.setattr(reconciling, "MOST", 3)
+    breaches = check().breaches
+    assert len(breaches) > 3
+    assert breaches[-1].endswith("were not looked at")
+    assert not any(breach.startswith("job:") for breach in breaches)

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 
-from jobs import clock
+from jobs import clock, invariant
 from jobs.invariant import check
 from jobs.models import Job
 from jobs.partitions import day_of, ensure
@@ -143,3 +143,35 @@ def test_a_job_that_waits_for_its_retry_holds_its_key_rightly(connection: Connec
     job = schedule(unique_key="k")
     finish(connection, claim(connection, job, process(connection)), failed())
     assert check().clean
+
+
+def test_so_many_breaches_that_nobody_reads_them_are_cut_short(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a leaf was dropped by hand: never all of them in memory."""
+    monkeypatch.setattr(invariant, "OF_A_SPAN", 3)
+    monkeypatch.setattr(invariant, "MOST", 5)
+    noon = clock.now().replace(hour=12, minute=0, second=0, microsecond=0)
+    for days in (1, 1, 1, 1, 2, 2, 2, 3):
+        schedule(due_at=noon + timedelta(days=days))
+    connection.execute("DELETE FROM jobs_timer")
+    breaches = invariant.check(span=timedelta(days=1)).breaches
+    of_a_day = [*["is in no place"] * 3, "more of those due"]
+    kinds = [*of_a_day, *of_a_day, "was not looked at"]
+    assert [kind in breach for kind, breach in zip(kinds, breaches, strict=True)] == [True] * 9
+
+
+def test_keys_are_looked_at_a_piece_at_a_time(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(invariant, "KEYS", 2)
+    jobs = [schedule(unique_key=f"k{n}", delay=timedelta(hours=n % 2)) for n in range(7)]
+    assert invariant.check(span=timedelta(days=1)).clean
+    for job in jobs[1], jobs[6]:
+        job.cancel()
+    connection.execute(
+        "INSERT INTO jobs_uniquekey (tenant_id, job_type, key, job_id) "
+        "SELECT 1, 'x', job_id::text, job_id FROM jobs_outcome"
+    )
+    breaches = invariant.check(span=timedelta(days=1)).breaches
+    assert {breach.split()[1] for breach in breaches} == {str(jobs[1].pk), str(jobs[6].pk)}

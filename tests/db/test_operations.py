@@ -28,7 +28,7 @@ from jobs.results import Completed
 from jobs.search import SearchError
 from tests.db.test_admin_tools import user_with
 from tests.db.verbs import job_so, places
-from tests.factories import Connection, claim, come_due, failed, finish, process, take
+from tests.factories import Connection, claim, come_due, failed, finish, process, schedule, take
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -62,7 +62,9 @@ def states(ids: list[Any]) -> set[str]:
     return {str(Job.objects.get(pk=job_id).state) for job_id in ids}
 
 
-def test_everything_that_fits_is_cancelled_in_pieces_and_nothing_else(boss: User, here: Connection) -> None:
+def test_bk_01_everything_that_fits_is_cancelled_in_pieces_and_nothing_else(
+    boss: User, here: Connection
+) -> None:
     mine, others = many(1203, group="spring"), many(3, group="autumn")
     operation = finish_off(operations.submit(boss, "cancel", "group:spring due:today..+2d", "recalled"))
     assert (operation.state, operation.looked, operation.changed, operation.skipped) == (
@@ -381,6 +383,26 @@ def test_it_is_undone_once_and_only_when_it_rests(boss: User, here: Connection) 
         operations.undo(boss, operation.pk, "x")
     with pytest.raises(OperationRefused, match="an undo itself"):
         operations.undo(boss, back.pk, "x")
+
+
+def test_bk_03_odd_rows_are_told_and_hold_up_no_other(boss: User, here: Connection) -> None:
+    """Of a type that nobody knows, with a payload that cannot be read, gone meanwhile, running, and whose key is taken."""
+    good = [job_so("failed", here, group="g") for _ in range(3)]
+    unknown, unreadable, gone, running = (job_so("failed", here, group="g") for _ in range(4))
+    keyed = job_so("failed", here, group="g", unique_key="k")
+    holder = schedule(unique_key="k", delay=HOUR)
+    here.execute("UPDATE jobs_job SET job_type = 'nobody.knows' WHERE id = %s", [unknown.pk])
+    here.execute("UPDATE jobs_job SET payload = '[1]' WHERE id = %s", [unreadable.pk])
+    operation = operations.submit(boss, "retry", "group:g state:failed", "mended")
+    here.execute("DELETE FROM jobs_outcome WHERE job_id = %s", [gone.pk])
+    here.execute("DELETE FROM jobs_job WHERE id = %s", [gone.pk])
+    Job.objects.filter(pk=running.pk).retry()
+    operation = finish_off(operation)
+    assert operation.state == "done"
+    assert states([job.pk for job in (*good, unreadable, unknown)]) == {"queued"}
+    assert operation.changed == 5
+    assert operation.skipped == {f"unique key held by {holder.pk}": 1}
+    assert states([keyed.pk]) == {"failed"}
 
 
 def test_one_job_that_breaks_the_invariant_holds_up_no_other(boss: User, here: Connection) -> None:

@@ -136,3 +136,50 @@ def test_an_unparked_entry_runs(here: Connection, unknown: Job) -> None:
 def test_only_what_was_parked_for_its_type_is_unparked_by_its_type(here: Connection, unknown: Job) -> None:
     QueueEntry.objects.update(parked="hold")
     assert unpark(here, ["test.echo"]) == 0
+
+
+def test_un_03_parking_goes_on_until_nothing_unknown_is_left(
+    here: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are: the next hop would come a minute later."""
+    job = schedule("test.echo", queue="q")
+    here.execute(
+        "INSERT INTO jobs_queueentry (job_id, due_at, run_at, tenant_id, queue, job_type, priority, attempt, "
+        "max_attempts, crashes, cancel_requested) SELECT gen_random_uuid(), due_at, run_at, tenant_id, queue, job_type, "
+        "priority, attempt, max_attempts, crashes, false FROM jobs_queueentry, generate_series(1, 5100) "
+        "WHERE job_id = %s",
+        [job.pk],
+    )
+    come_due(here)
+    mine, now = intake(here), 1e6
+    monkeypatch.setattr("dispatch.intake.boottime", lambda: now)
+    found = []
+    for _ in range(3):
+        mine.forget()
+        mine.ready(here)
+        found.append(QueueEntry.objects.filter(parked="type").count())
+        now += 1.0
+    assert found == [5000, 5101, 5101]
+
+
+def test_parking_takes_no_more_than_a_share_of_the_time(
+    here: Connection, unknown: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedule("test.echo", queue="r")
+    come_due(here)
+    mine, now = intake(here), 1e6
+
+    def slowly(*args: Any) -> Counter[str]:
+        nonlocal now
+        now += 2.0
+        return park(*args)
+
+    monkeypatch.setattr("dispatch.intake.boottime", lambda: now)
+    monkeypatch.setattr("dispatch.intake.park", slowly)
+    found = []
+    for seconds in (0.0, 30.0, 8.0):
+        now += seconds
+        mine.forget()
+        mine.ready(here)
+        found.append(parked(here))
+    assert found == [{"q"}, {"q"}, {"q", "r"}]

@@ -15,7 +15,7 @@ from jobs import checks, partitions
 from jobs.leases import settle
 from jobs.registry import job_type, registry
 from jobs.results import Completed, Held, Result, Settlement, Snoozed
-from jobs.signals import attempts_settled
+from jobs.signals import attempts_settled, tell_settled
 from tests.factories import claim, failed, process, schedule
 
 Connection = psycopg.Connection[Any]
@@ -60,6 +60,21 @@ def test_a_fenced_result_is_a_line_of_its_own_and_a_snooze_is_none(
     settle(here, [Settlement(mine, failed(), None)])
     found = lines(here, caplog, (mine, Completed()), (snoozing, Snoozed(timedelta())))
     assert found == [("WARNING", "fenced", str(mine.job_id))]
+
+
+@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
+def test_bx_03_whatever_a_receiver_raises_ends_nothing(
+    here: Connection, caplog: pytest.LogCaptureFixture, error: type[BaseException]
+) -> None:
+    def fails(**kwargs: Any) -> None:
+        raise error("receiver")
+
+    attempts_settled.connect(fails)
+    try:
+        tell_settled(None, settle(here, [Settlement(held(here), Completed(), None)]))
+    finally:
+        attempts_settled.disconnect(fails)
+    assert any(record.exc_info for record in caplog.records)
 
 
 def ids(found: list[CheckMessage]) -> set[str]:

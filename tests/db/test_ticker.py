@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import DataError, IntegrityError, transaction
 
 from dispatch.ticker import Ticker
 from jobs import clock
@@ -191,3 +191,54 @@ def test_an_end_before_the_start_is_refused_by_the_database(here: Connection) ->
     definition = define()
     with pytest.raises(IntegrityError), transaction.atomic():
         by_sql(definition, start_at=now, end_at=now)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"expression": "nonsense"},
+        {"timezone": "Nowhere/At_All"},
+        {"dst": "unheard of"},
+        {"overlap": "unheard of"},
+        {"misfire": "unheard of"},
+        {"payload": [1]},
+        {"payload": {"value": "x" * 300_000}},
+        {"every": timedelta(), "expression": ""},
+        {"every": -MINUTE, "expression": ""},
+        {"catchup_limit": -1},
+        {"jitter": -MINUTE},
+    ],
+    ids=lambda values: str(values)[:40],
+)
+def test_one_poison_definition_in_a_pass_takes_no_other_along(
+    here: Connection, values: dict[str, Any]
+) -> None:
+    good = [define(f"good {n}", since=MINUTE) for n in range(5)]
+    bad = define("bad", since=2 * MINUTE)  # due first
+    try:
+        with transaction.atomic():
+            by_sql(bad, **values, next_slot=None, look_at=clock.now() - MINUTE)
+    except (IntegrityError, DataError):
+        return  # the database itself refuses it
+    tick(here)
+    assert {tick.definition_id for tick in CronTick.objects.all()} >= {each.pk for each in good}
+
+
+def test_mi_03_a_slot_whose_row_was_deleted_by_hand_is_told_and_stops_no_other(
+    here: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its job is there: written a second time it would collide."""
+    bad = define("bad", since=2 * MINUTE)
+    tick(here)
+    CronTick.objects.filter(definition_id=bad.pk).delete()
+    by_sql(bad, last_slot=bad.last_slot, look_at=clock.now() - MINUTE)
+    good = [define(f"good {n}", since=MINUTE) for n in range(3)]
+    tick(here)
+    assert {tick.definition_id for tick in CronTick.objects.all()} == {each.pk for each in good}
+    bad.refresh_from_db()
+    assert "duplicate key" in bad.broken
+    assert "cron definition is broken" in caplog.text
+    for each in good:
+        each.refresh_from_db()
+        assert each.look_at
+        assert (each.broken, each.look_at > clock.now() - MINUTE) == ("", True)

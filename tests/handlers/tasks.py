@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import multiprocessing
 import os
 import signal
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +16,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from asgiref.sync import sync_to_async
 from django.db import IntegrityError, connection, transaction
+from django.utils import timezone, translation
 
 from jobs.context import Context
 from jobs.errors import Fail, Retry, Snooze
@@ -159,6 +163,9 @@ def spoils(context: Context, how: str) -> None:
             cursor.execute("LISTEN spoiled; SELECT pg_advisory_lock(42); CREATE TEMP TABLE spoiled ()")
         elif how == "killed":
             cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        elif how == "zone":
+            timezone.activate("Asia/Tokyo")
+            translation.activate("de")
 
 
 @job_type("test.queries")
@@ -172,6 +179,8 @@ def queries(context: Context) -> int:
         )
         assert cursor.fetchone() == ('"$user", public', "0", 0, True, 0)
         assert connection.get_autocommit()
+        assert timezone.get_current_timezone_name() == "UTC"
+        assert translation.get_language() == "en"
         cursor.execute("SELECT count(*) FROM jobs_tenant")
         return int(cursor.fetchone()[0])
 
@@ -217,3 +226,66 @@ def greedy(context: Context, ledger: str, seconds: float) -> None:
     note(ledger, context, "start")
     ctypes.PyDLL(None).usleep(int(seconds * 1_000_000))
     note(ledger, context, "end")
+
+
+@job_type("test.aspoils", max_attempts=1)
+async def aspoils(context: Context, how: str) -> str:
+    """An async body that harms what it may share with others."""
+    if how == "exit":
+        raise SystemExit("async")
+    if how == "task":
+        asyncio.get_running_loop().create_task(_exit())
+    elif how == "stop":
+        asyncio.get_running_loop().stop()
+    elif how == "cancels":
+        for task in asyncio.all_tasks():
+            task.cancel()
+    else:
+        await sync_to_async(spoils)(context, how)
+    await asyncio.sleep(0.1)
+    return how
+
+
+async def _exit() -> None:
+    raise SystemExit("from a task")
+
+
+@job_type("test.aqueries", max_attempts=1)
+async def aqueries(context: Context) -> int:
+    count: int = await sync_to_async(queries)(context)
+    return count
+
+
+@job_type("test.leaks")
+def leaks(context: Context, count: int, until: str) -> None:
+    """Leaves threads behind that keep connections open until a file exists."""
+
+    def keep() -> None:
+        connection.ensure_connection()
+        while not Path(until).exists():
+            time.sleep(0.05)
+        connection.close()
+
+    for _ in range(count):
+        threading.Thread(target=keep, daemon=True).start()
+
+
+@job_type("test.forks", max_attempts=1)
+def forks(context: Context, count: int) -> int:
+    """Has its work done by processes that were forked from this one."""
+    with multiprocessing.get_context("fork").Pool(count) as pool:
+        return sum(pool.map(abs, range(-count, 0)))
+
+
+@job_type("test.verbose", max_attempts=1)
+def verbose(context: Context, size: int, frames: int) -> None:
+    """Fails with a long message from far down."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    _descend(size, frames)
+
+
+def _descend(size: int, frames: int) -> None:
+    if frames:
+        _descend(size, frames - 1)
+    raise ValueError("x" * size)

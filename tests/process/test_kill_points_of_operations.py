@@ -81,7 +81,7 @@ def assert_once(operation: Operation, verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", STEPS)
-def test_bl_01_an_operation_whose_process_is_killed_at_any_step_is_done_once(
+def test_bk_01_an_operation_whose_process_is_killed_at_any_step_is_done_once(
     mortal: Mortals, verb: str
 ) -> None:
     visited = list[str]()
@@ -108,7 +108,7 @@ def roll(now: Any) -> None:
         Rollups().run_once(connection, now)
 
 
-def test_bl_02_rollups_whose_process_is_killed_at_any_step_are_right(mortal: Mortals) -> None:
+def test_rollups_whose_process_is_killed_at_any_step_are_right(mortal: Mortals) -> None:
     start = rollups.floor(clock.now(), 60) - timedelta(minutes=1)
     roll(start)
     jobs = Job.objects.schedule_many([NewJob(job_type="test.noop", tenant=f"t{n % 2}") for n in range(JOBS)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -183,7 +184,7 @@ def test_a_snoozed_job_comes_back_uncounted_until_it_is_done(ledger: Ledger, tmp
 
 
 @pytest.mark.parametrize(
-    "how", ["closed", "transaction", "begin", "aborted", "caught", "killed", "settings", "session"]
+    "how", ["closed", "transaction", "begin", "aborted", "caught", "killed", "settings", "session", "zone"]
 )
 def test_cx_01_cx_02_cx_04_what_a_body_does_to_its_connection_does_not_reach_the_next_job(how: str) -> None:
     """In the one thread of a worker, so on the same connection."""
@@ -191,6 +192,28 @@ def test_cx_01_cx_02_cx_04_what_a_body_does_to_its_connection_does_not_reach_the
     assert end_of(spoiler).state in FINAL
     after = [due_job("test.queries", queue=ALONE, max_attempts=1) for _ in range(3)]
     assert [(end_of(job).state, end_of(job).error) for job in after] == [("completed", None)] * 3
+
+
+@pytest.mark.parametrize(
+    "how", ["closed", "transaction", "begin", "aborted", "killed", "settings", "session"]
+)
+def test_cx_01_cx_02_cx_04_what_an_async_body_does_to_its_connection_reaches_no_other(how: str) -> None:
+    """asgiref runs the queries of all of them in one thread, unless it is told not to."""
+    spoiler = due_job("test.aspoils", {"how": how}, max_attempts=1)
+    assert end_of(spoiler).state in FINAL
+    after = [due_job("test.aqueries") for _ in range(3)]
+    assert [(end_of(job).state, end_of(job).error) for job in after] == [("completed", None)] * 3
+
+
+@pytest.mark.parametrize(("how", "state"), [("exit", "failed"), ("task", "completed"), ("stop", "completed")])
+def test_bx_01_what_ends_a_process_ends_no_event_loop(how: str, state: str, worker: Command) -> None:
+    children = worker.children
+    beside = [due_job("test.aspoils", {"how": "zone"}) for _ in range(4)]
+    assert run("test.aspoils", {"how": how}).state == state
+    assert {end_of(job).state for job in beside} == {"completed"}
+    after = [due_job("test.aqueries") for _ in range(8)]
+    assert {end_of(job).state for job in after} == {"completed"}
+    assert worker.children == children
 
 
 def test_lk_01_a_worker_holds_a_connection_for_each_thread_and_two_for_each_process() -> None:
@@ -209,6 +232,22 @@ def test_lk_01_a_worker_holds_a_connection_for_each_thread_and_two_for_each_proc
     assert (
         most <= 2 * (4 + 2) + 3 + 3
     )  # the two children, the single one, a suspects' child of an earlier test
+
+
+def test_lk_01_connections_that_bodies_leave_open_are_told(worker: Command, tmp_path: Path) -> None:
+    """Nobody but their threads can close them; "too many clients" comes later."""
+    gate = tmp_path / "gate"
+    assert run("test.leaks", {"count": 12, "until": str(gate)}).state == "completed"
+    worker.says("bodies have left connections open")
+    gate.touch()
+    assert "sessions=" in next(line for line in worker.log.splitlines() if "left connections open" in line)
+
+
+def test_fk_01_a_body_may_fork(worker: Command) -> None:
+    """Of the copies none touches a connection of the worker, and none stays."""
+    outcomes = [run("test.forks", {"count": 3}) for _ in range(3)]
+    assert [(each.state, each.result) for each in outcomes] == [("completed", 6)] * 3
+    assert run("test.queries").state == "completed"
 
 
 def test_un_01_rd_01_an_unknown_type_is_parked_and_runs_when_a_worker_knows_it_and_never_fails(

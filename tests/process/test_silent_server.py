@@ -11,9 +11,12 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from django.db import connections
 
-from jobs.models import QueueEntry
+from jobs import operations
+from jobs.models import Job, Operation, QueueEntry
+from jobs.newjob import NewJob
 from tests import commands as commands_of_tests
 from tests.commands import Commands, Ledger
+from tests.db.test_admin_tools import user_with
 from tests.factories import schedule
 from tests.racing import assert_sound, due_job
 from tests.storm.proxy import Link, Proxy
@@ -76,6 +79,21 @@ def test_mi_07_a_dispatcher_whose_connections_are_dead_connects_anew(way: Way, b
     dispatcher.says("the database is silent")
     job = schedule(delay=timedelta(seconds=8))
     wait_until(lambda: QueueEntry.objects.filter(pk=job.id).exists(), what="a dispatch after the silence")
+    assert dispatcher.process.poll() is None
+
+
+def test_mi_07_a_loop_that_works_on_djangos_connection_connects_anew(way: Way, beyond: Commands) -> None:
+    """The bulk operations: their own connection is as dead as the loop's."""
+    Job.objects.schedule_many([NewJob(job_type="test.noop", delay=timedelta(hours=1), group="g")] * 3)
+    dispatcher = beyond.dispatcher("--only", "operate")
+    boss = user_with("cancel_job", "bulk_job")
+    first = operations.submit(boss, "cancel", "group:g due:now..+2h", "why")
+    wait_until(lambda: Operation.objects.get(pk=first.pk).ended_at, what="the first operation")
+    way.swallow()
+    Job.objects.schedule_many([NewJob(job_type="test.noop", delay=timedelta(hours=1), group="h")] * 3)
+    second = operations.submit(boss, "cancel", "group:h due:now..+2h", "why")
+    wait_until(lambda: Operation.objects.get(pk=second.pk).ended_at, what="one after the silence")
+    assert Operation.objects.get(pk=second.pk).changed == 3
     assert dispatcher.process.poll() is None
 
 

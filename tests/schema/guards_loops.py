@@ -66,6 +66,8 @@ def a_slot_is_ticked_once(here: Connection) -> None:
     here.execute("UPDATE jobs_crondefinition SET look_at = %s, last_slot = %s", [now, definition.created_at])
     _tick(here, now)  # as of the same instant: a minute may begin in between
     assert CronTick.objects.count() == ticks > 0
+    definition.refresh_from_db()
+    assert definition.broken == ""
 
 
 def what_is_disabled_does_not_fire(here: Connection) -> None:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from jobs import clock
-from jobs.leases import Claimer, fetch, settle
+from jobs.leases import Autopsy, Claimer, fetch, rescue, rescue_process, settle
 from jobs.models import Job, QueueEntry, Tenant
 from jobs.partitions import PARENTS, day_of, ensure
 from jobs.registry import registry
@@ -102,3 +102,28 @@ def test_a_result_of_a_dropped_day_that_is_still_ours_is_an_error_and_waits(
     assert QueueEntry.objects.get().lease_token == held.lease_token
     ensure([day_of(held.due_at)])
     assert set(settle(connection, batch).fates) == {held.job_id}
+
+
+def test_a_lost_claim_of_a_dropped_day_takes_no_other_along(
+    connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On its last attempt it would be recorded there."""
+    bad = claim(connection, schedule(delay=-DAY, max_attempts=1), process(connection)).held
+    good = [claim(connection, schedule(max_attempts=1), process(connection)).held for _ in range(4)]
+    drop(connection, bad.due_at)
+    connection.execute("UPDATE jobs_process SET lease_expires_at = clock_timestamp()")
+    assert set(rescue(connection).fates) == {each.job_id for each in good}
+    assert "a lost claim cannot be given back" in caplog.text
+    assert QueueEntry.objects.get().lease_token == bad.lease_token
+    ensure([day_of(bad.due_at)])
+    assert set(rescue(connection).fates) == {bad.job_id}
+
+
+def test_nor_does_one_of_a_dead_child(connection: Connection) -> None:
+    mine = process(connection)
+    bad = claim(connection, due_yesterday(), mine).held
+    good = [claim(connection, schedule(), mine).held for _ in range(4)]
+    drop(connection, bad.due_at)
+    guilty = frozenset(each.job_id for each in [bad, *good])
+    rescued = rescue_process(connection, mine, Autopsy(error=ERROR, guilty=guilty))
+    assert set(rescued.fates) == {each.job_id for each in good}

@@ -58,3 +58,27 @@ def test_no_foreign_key_of_the_database_points_to_a_big_table(here: Connection) 
         [list(PARENTS)],
     ).fetchall()
     assert found == []
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("moment", ["infinity", "-infinity", "294000-01-01 00:00Z"])
+def test_dx_03_no_table_takes_a_time_that_no_datetime_holds(here: Connection, moment: str) -> None:
+    """Each column of each table that is not partitioned; of those a CHECK on the id sees to it."""
+    columns = here.execute(
+        "SELECT table_name, column_name FROM information_schema.columns JOIN pg_class ON relname = table_name "
+        "WHERE table_name LIKE 'jobs\\_%' AND relkind = 'r' AND NOT relispartition "
+        "AND data_type = 'timestamp with time zone'"
+    ).fetchall()
+    assert len(columns) > 30
+    rules = dict(
+        here.execute(
+            "SELECT conrelid::regclass::text, pg_get_expr(conbin, conrelid) FROM pg_constraint "
+            "WHERE conname LIKE '%\\_times'"
+        ).fetchall()
+    )
+    for table, column in columns:
+        row: Any = here.execute(
+            f"SELECT {rules[table]} FROM (SELECT (jsonb_populate_record(NULL::{table}, jsonb_build_object(%s::text, %s::text))).*) made",
+            [column, moment],
+        ).fetchone()
+        assert row == (False,), (table, column)

@@ -25,6 +25,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.storm", description=__doc__)
     parser.add_argument("--minutes", type=float, default=3.0, help="of faults (default: 3)")
     parser.add_argument("--seed", type=int, default=None, help="replay the storm of this seed")
+    parser.add_argument(
+        "--apart",
+        type=float,
+        default=0.0,
+        help="seconds more between two faults, so that each can be recovered from (default: 0)",
+    )
     parser.add_argument("--keep", action="store_true", help="keep the ledger and the logs")
     options = parser.parse_args()
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
@@ -36,7 +42,7 @@ def main() -> int:
         cluster = None
         try:
             cluster = Cluster(folder, stop)
-            code = run(screen, cluster, seed, options.minutes * 60)
+            code = run(screen, cluster, seed, options.minutes * 60, options.apart)
         except (SchedulerError, Error) as error:
             screen.line(f"storm: {str(error).strip()}")
             code = STOPPED if isinstance(error, CutShort) and stop.is_set() else 1
@@ -51,7 +57,7 @@ def main() -> int:
     return code
 
 
-def run(screen: Screen, cluster: Cluster, seed: int, seconds: float) -> int:
+def run(screen: Screen, cluster: Cluster, seed: int, seconds: float, apart: float) -> int:
     screen.chapter("cluster", "A PostgreSQL of its own, PgBouncer, 3 dispatchers, 4 workers, web.")
     cluster.start_server()
     environment.enter(cluster.folder, cluster.addresses("client", pooled=False))
@@ -59,7 +65,7 @@ def run(screen: Screen, cluster: Cluster, seed: int, seconds: float) -> int:
 
     from tests.storm.story import Story  # needs the apps
 
-    return Story(screen, cluster, seed, seconds).tell()
+    return Story(screen, cluster, seed, seconds, apart=apart).tell()
 
 
 if __name__ == "__main__":

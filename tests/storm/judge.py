@@ -11,12 +11,15 @@ from tests.storm import blame, ceilings
 from tests.storm.environment import DOOMED_ATTEMPTS
 from tests.storm.facts import Fact, Facts
 from tests.storm.ledger import ERROR, SNOOZE, Line
-from tests.storm.notes import Notes
+from tests.storm.notes import Notes, Strike
+from tests.storm.recovery import Recoveries, recoveries
 from tests.storm.runs import Run, runs_of
 
 CRASHES = 3
 """After so many crashes of its process, each alone in it, a job ends as failed."""
 FAILING = frozenset({"storm.doomed", "storm.poison"})
+BACK = 0.95
+"""Share of the throughput before the storm that there must be again a lease and five seconds after it."""
 CLOCK = 0.002
 """Seconds by which two readings of the clocks may disagree."""
 
@@ -35,6 +38,8 @@ class Verdict:
     """By kind of fault: for each strike, how many runs were under way."""
     most: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Of what is limited: the most at once, and the limit."""
+    recoveries: dict[str, Recoveries] = field(default_factory=dict)
+    """By kind of fault: how soon all that was owed had started."""
     atomic: int = 0
     crashed_out: int = 0
     """Innocent jobs that ended as failed, visibly, because their process died three times."""
@@ -55,6 +60,9 @@ def judge(
     blamed = blame.blame(runs, notes.strikes, facts)
     verdict.excess, verdict.in_flight, verdict.hits = len(blamed.excess), blamed.in_flight, blamed.hits
     verdict.most = ceilings.most(runs, notes, tenants, queues)
+    limited = frozenset({*tenants, *queues})
+    strikes = [*_calm(notes), *notes.strikes]
+    verdict.recoveries = recoveries(runs, strikes, facts, blamed.excess, limited)
     verdict.atomic = sum(fact.job_type == "storm.atomic" for fact in facts.jobs.values())
     verdict.crashed_out = sum(_crashed_out(fact) for fact in facts.jobs.values())
     verdict.complaints = [
@@ -71,6 +79,19 @@ def judge(
         *(f"{name} did not work again after the storm" for name in facts.idle),
     ]
     return verdict
+
+
+def _calm(notes: Notes) -> Iterator[Strike]:
+    """What the others are to be compared with: how much was owed, on this machine, while nothing struck."""
+    if notes.calm_at is not None:
+        yield Strike("(nothing)", notes.calm_at, notes.calm_at, None)
+
+
+def slower(before: float, after: float) -> list[str]:
+    """A complaint when the throughput after the storm, in jobs a second, is not that of before."""
+    if after >= BACK * before:
+        return []
+    return [f"{after:.1f} jobs/s after the storm, {before:.1f} before: less than {BACK} of it"]
 
 
 def _lost(notes: Notes, facts: Facts, runs: Mapping[UUID, list[Run]]) -> Iterator[str]:

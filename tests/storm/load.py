@@ -10,10 +10,11 @@ from random import Random
 from typing import Any
 
 from django.db import DatabaseError, connections
+from django.db.models.functions import Now
 
 from jobs.clock import boottime
 from jobs.errors import SchedulerError
-from jobs.models import Job
+from jobs.models import Job, QueueEntry
 from tests.storm.notes import Cancel, Notes, Promise
 
 RATE = 20.0
@@ -38,6 +39,8 @@ KINDS: dict[str, tuple[int, Payload]] = {
     "storm.newer": (4, lambda chance: {"seconds": chance.uniform(0.0, 0.3)}),
 }
 """Weight and payload."""
+BEHIND, LOOK = 400, 20
+"""With so many jobs waiting the client holds back, which a busy machine cannot keep up with; it looks once in so many."""
 POISON_EVERY = 600
 CANCELLED = 0.08
 """Share of the jobs that are cancelled a while after they were scheduled."""
@@ -86,6 +89,8 @@ class Client:
         connections.close_all()
 
     def _schedule(self, number: int) -> None:
+        while number % LOOK == 0 and self._waiting() > BEHIND and not self._stop.wait(0.5):
+            pass
         chance = self._chance
         (kind,) = chance.choices(list(KINDS), [weight for weight, _ in KINDS.values()])
         payload = KINDS[kind][1](chance)
@@ -112,6 +117,9 @@ class Client:
         if cancel_after is not None or kind == "storm.doomed":
             with self.notes.lock:
                 self._doubtful.append((asked + (cancel_after or 8.0), promise))
+
+    def _waiting(self) -> int:
+        return QueueEntry.objects.filter(run_at__lte=Now(), lease_token__isnull=True).count()
 
     def _operate(self, number: int) -> None:
         """Cancel what is due for it; retry some of what failed."""

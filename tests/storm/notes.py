@@ -52,6 +52,8 @@ class Notes:
     retries: dict[UUID, int] = field(default_factory=dict)
     """How often a retry may have been granted."""
     strikes: list[Strike] = field(default_factory=list)
+    calm_at: float | None = None
+    """A moment before the storm, when nothing had struck."""
     last_seen: dict[int, float] = field(default_factory=dict)
     """When each process that runs bodies was last seen alive."""
     refused: int = 0

@@ -17,7 +17,18 @@ def table(
     rows = [*_faults(verdict), *_rows(verdict, notes, throughput, restarts)]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     lines = [f"  {name:<{widths[0]}}  {value:>{widths[1]}}  {note}".rstrip() for name, value, note in rows]
-    return "\n".join([*lines, "", f"seed {seed}", f"lost {len(verdict.lost)}"])
+    return "\n".join([*lines, "", *_recoveries(verdict), "", f"seed {seed}", f"lost {len(verdict.lost)}"])
+
+
+def _recoveries(verdict: Verdict) -> Iterator[str]:
+    """Seconds from the end of each kind of fault until all that it held up had started."""
+    width = max(map(len, verdict.recoveries), default=0)
+    if width:
+        yield f"  {'recovery, seconds':<{width}}  median   most  of (alone)"
+    for name, found in sorted(verdict.recoveries.items()):
+        yield (
+            f"  {name:<{width}}  {found.median:6.1f} {found.most:6.1f}  {found.strikes} ({len(found.alone)})"
+        )
 
 
 def _faults(verdict: Verdict) -> Iterator[Row]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 
+from jobs.clock import boottime
 from scheduler_project import embedded
 from scheduler_project.embedded import account, presence, processes
 from scheduler_project.embedded.place import locate
@@ -21,6 +22,8 @@ UNLIMITED = (
     "-c statement_timeout=0 -c lock_timeout=0 -c transaction_timeout=0 -c default_transaction_read_only=off"
 )
 SETTINGS = {"deadlock_timeout": "200ms", "max_connections": "250", "log_min_messages": "fatal"}
+INSISTENCE = 120.0
+"""Seconds."""
 OURS = "storm"
 """application_name of the storm's own sessions, which it spares."""
 
@@ -64,6 +67,20 @@ class Server:
         with self.session() as connection:
             for statement in statements:
                 connection.execute(statement)
+
+    def insist(self, *statements: str) -> None:
+        """As an administrator who is refused a lock, or whose statement meets a deadlock, and says it again."""
+        with self.session() as connection:
+            connection.execute("SET lock_timeout = '5s'")
+            for statement in statements:
+                until = boottime() + INSISTENCE
+                while True:
+                    try:
+                        connection.execute(statement)
+                        break
+                    except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+                        if boottime() > until:
+                            raise
 
     def remove(self) -> None:
         place = locate(self.data)

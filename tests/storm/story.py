@@ -16,28 +16,34 @@ from tests.storm.census import Census
 from tests.storm.cluster import Cluster
 from tests.storm.environment import LEASE
 from tests.storm.facts import gather
-from tests.storm.judge import Verdict, judge
+from tests.storm.judge import Verdict, judge, slower
 from tests.storm.ledger import END, START
 from tests.storm.load import LIMITS, QUEUE_LIMITS, TENANTS, Client
 from tests.storm.notes import Notes
 from tests.storm.report import table
 from tests.storm.weather import Weather
 
-CALM = 15.0
-"""Seconds without faults, before and after, in which throughput is counted."""
+CALM, LONG_CALM = 15.0, 40.0
+"""Seconds without faults, before and after, in which throughput is counted; the second in a long storm."""
+LONG = 600.0
+"""A storm of so many seconds is judged by its throughput as well: others count for too short to tell noise from harm."""
+WARM = 12.0
+"""Seconds until the load is steady: the longest delay of a job."""
 SETTLED = LEASE + 5.0
 """Seconds from the healing to the second calm."""
 PATIENCE = 180.0
-"""Seconds until the storm no longer waits for quiet."""
+"""Seconds without any progress until the storm no longer waits for quiet."""
 SHOWN = 20
 
 
 class Story:
-    def __init__(self, screen: Screen, cluster: Cluster, seed: int, seconds: float) -> None:
+    def __init__(
+        self, screen: Screen, cluster: Cluster, seed: int, seconds: float, *, apart: float = 0.0
+    ) -> None:
         self.screen, self.cluster, self.seed, self.seconds = screen, cluster, seed, seconds
         self.notes = Notes()
         self.client = Client(seed, self.notes)
-        self.weather = Weather(seed, cluster, self.notes)
+        self.weather = Weather(seed, cluster, self.notes, apart=apart)
         self.census = Census(cluster.fleet, self.notes.last_seen)
 
     def tell(self) -> int:
@@ -47,7 +53,9 @@ class Story:
         self.census.start()
         self.screen.chapter("load", "Jobs of all kinds, at a steady rate.")
         self.client.start()
+        self.cluster.wait(WARM)
         before = self.count_calm()
+        self.notes.calm_at = boottime() - CALM / 2
         self.screen.chapter("storm", f"{self.seconds:.0f} s of faults, drawn from seed {self.seed}.")
         for strike in self.weather.blow(self.seconds):
             pids = "all" if strike.pids is None else ",".join(map(str, sorted(strike.pids)))
@@ -69,6 +77,8 @@ class Story:
         facts = gather(self.cluster, idle)
         verdict = judge(self.cluster.ledger.read(), self.notes, facts, LIMITS, QUEUE_LIMITS)
         verdict.complaints += [*complaints, *self.cluster.fleet.complaints]
+        if self.seconds >= LONG:
+            verdict.complaints += slower(before, after)
         return self.say(verdict, (before, after))
 
     def prepare(self) -> None:
@@ -83,17 +93,24 @@ class Story:
     def count_calm(self) -> float:
         """Jobs a second that finish while nothing strikes."""
         begun = boottime()
-        self.cluster.wait(CALM)
+        self.cluster.wait(LONG_CALM if self.seconds >= LONG else CALM)
         ends = [line for line in self.cluster.ledger.read() if line.event == END and line.at >= begun]
         return len(ends) / (boottime() - begun)
 
     def wait_for_quiet(self) -> None:
         CronDefinition.objects.update(enabled=False)
-        self.cluster.wait(PATIENCE, lambda: not Timer.objects.exists() and not QueueEntry.objects.exists())
+        fewest, since = self._left(), boottime()
+        while fewest and boottime() - since < PATIENCE:
+            self.cluster.wait(1.0)
+            if (left := self._left()) < fewest:
+                fewest, since = left, boottime()
         for entry in QueueEntry.objects.all()[:SHOWN]:
             self.screen.line(
                 f"still there: {entry.job_type} {entry.job_id}, attempt {entry.attempt}, {vars(entry)}"
             )
+
+    def _left(self) -> int:
+        return Timer.objects.count() + QueueEntry.objects.count()
 
     def idle(self, since: float) -> list[str]:
         """Members that have done nothing since everything was whole again."""

@@ -19,8 +19,9 @@ STALL = 0.7
 
 
 class Weather:
-    def __init__(self, seed: int, cluster: Cluster, notes: Notes) -> None:
-        self.cluster, self.notes = cluster, notes
+    def __init__(self, seed: int, cluster: Cluster, notes: Notes, *, apart: float = 0.0) -> None:
+        """`apart`: seconds more between two strikes."""
+        self.cluster, self.notes, self.apart = cluster, notes, apart
         self._chance = Random(f"{seed} weather")
         self._ended = threading.Event()
         threading.Thread(target=self._watch_machine, name="machine", daemon=True).start()
@@ -33,7 +34,7 @@ class Weather:
                 return
             strike = self.strike(fault)
             yield strike
-            self.cluster.wait(self._chance.uniform(*GAP))
+            self.cluster.wait(self._chance.uniform(*GAP) + self.apart)
 
     def strike(self, fault: Fault) -> Strike:
         began = boottime()

@@ -152,8 +152,8 @@ MUTANTS: Mutants = {
         (Looks._see, "flag or limited", "limited"),
     ],
     ahead.test_there_may_be_more_than_a_look_tells: [
-        (Looks._narrow_or_wide, "line.more = len(line.coming) == COMING", "line.more = True"),
-        (Looks._narrow_or_wide, "line.more = len(line.coming) == COMING", "pass"),
+        (Looks._narrow_or_wide, "line.more = line.told == COMING", "line.more = True"),
+        (Looks._narrow_or_wide, "line.more = line.told == COMING", "pass"),
     ],
     ahead.test_behind_all_that_is_known_a_process_wakes_to_look_for_more: [
         (Line.next_at.fget, "if not self.coming and self.more:", "if False:"),  # type: ignore[attr-defined]
@@ -166,6 +166,6 @@ MUTANTS: Mutants = {
         (Line.crowd.fget, "self.more and ", ""),  # type: ignore[attr-defined]
         (Line.crowd.fget, " < CROWD", " < 10**6 * CROWD"),  # type: ignore[attr-defined]
         (Line.crowd.fget, "bool(self.coming) and ", ""),  # type: ignore[attr-defined]
-        (Looks._narrow_or_wide, "line.coming[-1][4]", "line.coming[0][4]"),
+        (Looks._see, "line.told, line.last_at = line.told + 1, run_at", "line.told = line.told + 1"),
     ],
 }

@@ -25,8 +25,9 @@ from dispatch.rescuer import Rescuer
 from dispatch.rollup import Rollups
 from dispatch.shutdown import Shutdown
 from dispatch.ticker import Ticker
-from jobs import db
+from jobs import db, patience
 from jobs.clock import boottime
+from jobs.conf import conf
 from jobs.management.arguments import names
 from jobs.models.process import ProcessKind
 
@@ -68,6 +69,7 @@ class Command(BaseCommand):
             Loop(heartbeat, database),
             *(Loop(makers[name](), database, generic=name == Rescuer.name) for name in only or LOOPS),
         ]
+        patience.watch_django(conf().lease.total_seconds())
         shutdown = Shutdown()
         shutdown.install()
         threads = [

@@ -13,15 +13,14 @@ TABLES = ("jobs_queueentry", "jobs_job", "jobs_uniquekey", "jobs_process")
 def full(cluster: Cluster, chance: Random) -> None:
     """Writes of one table fail as on a full disk: the server's own error, raised by a trigger."""
     table = chance.choice(TABLES)
-    cluster.server.execute(
+    cluster.server.insist(
         "CREATE OR REPLACE FUNCTION storm_full() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$",
-        "SET lock_timeout = '5s'",
         f"CREATE OR REPLACE TRIGGER storm_full BEFORE INSERT OR UPDATE OR DELETE ON {table} "
         "FOR EACH ROW EXECUTE FUNCTION storm_full()",
     )
     cluster.wait(chance.uniform(1.0, 4.0))
-    cluster.server.execute(f"DROP TRIGGER storm_full ON {table}")
+    cluster.server.insist(f"DROP TRIGGER storm_full ON {table}")
 
 
 def read_only(cluster: Cluster, chance: Random) -> None:

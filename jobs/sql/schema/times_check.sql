@@ -1,0 +1,25 @@
+-- Times that a datetime holds, in every table but the partitioned ones: infinity, which SQL allows, or the year 294000 stops
+-- the loop that reads it, whoever wrote it.
+DO $$
+DECLARE
+    found record;
+BEGIN
+    FOR found IN
+        SELECT kept.relname,
+            string_agg(
+                format('%1$I > ''0001-01-02 00:00Z'' AND %1$I < ''9999-12-30 00:00Z''', held.attname), ' AND '
+                ORDER BY held.attnum
+            ) AS rule
+        FROM pg_class kept
+        JOIN pg_attribute held
+            ON held.attrelid = kept.oid AND held.atttypid = 'timestamptz'::regtype AND NOT held.attisdropped
+        WHERE kept.relnamespace = current_schema()::regnamespace AND kept.relkind = 'r' AND NOT kept.relispartition
+            AND kept.relname LIKE 'jobs\_%'
+        GROUP BY kept.relname
+    LOOP
+        EXECUTE format(
+            'ALTER TABLE %I ADD CONSTRAINT %I CHECK (%s)', found.relname, found.relname || '_times', found.rule
+        );
+    END LOOP;
+END
+$$

@@ -1,0 +1,76 @@
+"""A supervisor on a system that has no room for another process, and with many children to bury."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from dispatch import supervisor as module
+from dispatch.children import ChildSettings
+from dispatch.shutdown import Shutdown
+from dispatch.supervisor import START_AGAIN, Supervisor
+from tests.racing import Connection
+
+pytestmark = [pytest.mark.concurrency, pytest.mark.usefixtures("transactional_db")]
+
+
+@pytest.fixture
+def mine() -> Supervisor:
+    settings = ChildSettings(queues=("q",), types=("test.noop",), threads=1, using="default", listen=False)
+    return Supervisor(settings, 2, Shutdown())
+
+
+def test_fk_03_without_room_for_a_process_it_goes_on_and_tries_again(
+    mine: Supervisor,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now, tries = 1e6, 0
+
+    def popen(*args: Any, **kwargs: Any) -> Any:
+        nonlocal tries
+        tries += 1
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("dispatch.children.subprocess.Popen", popen)
+    monkeypatch.setattr(module, "boottime", lambda: now)
+    with caplog.at_level(logging.ERROR):
+        mine._keep(connection)
+        mine._keep(connection)
+        assert (tries, mine.children) == (1, [])
+        now += START_AGAIN
+        mine._keep(connection)
+    assert tries == 2
+    assert [record.message for record in caplog.records] == ["no worker can be started"] * 2
+
+
+def test_le_05_many_burials_hold_up_no_renewal(
+    mine: Supervisor, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, renewed = 1e6, list[float]()
+
+    class Dead:
+        process_id = 0
+
+        def bury(self, connection: Connection, *, crashed: bool) -> None:
+            nonlocal now
+            now += 9.0
+
+    monkeypatch.setattr(module, "boottime", lambda: now)
+
+    def renew(*args: Any) -> set[int]:
+        renewed.append(now)
+        return set()
+
+    monkeypatch.setattr("dispatch.supervisor.renew", renew)
+    mine._renew(connection)
+    dead: Any = [(Dead(), False)] * 6
+    mine.dead = dead
+    mine._bury(connection)
+    assert max(b - a for a, b in pairwise(renewed)) < 30.0 / 3 + 9.0 + 1.0
+    assert len(renewed) >= 4
