@@ -10,9 +10,9 @@ from django.db import transaction
 
 from jobs import clock, operator, scope
 from jobs.errors import InvalidJob, SchedulerError
-from jobs.models import ActionResult, Operation
+from jobs.models import ActionResult, Operation, OperationState
 from jobs.moving import checked_priority, checked_queue
-from jobs.operations.limits import BULK, CHUNK, PROBE, RATE, RATES, ceiling_of
+from jobs.operations.limits import BULK, CHUNK, PROBE, RATE, RATES, ceiling_of, must_ask
 from jobs.operations.preview import FITTING, narrowed
 from jobs.search.count import count
 
@@ -32,7 +32,8 @@ def submit(
     using: str = "default",
 ) -> Operation:
     """Start `verb` on all jobs that the line finds now. `arguments`: run_at (an aware datetime), priority or queue, as
-    the verb takes. `rate`: jobs a second at most. `operator.Denied` and `OperationRefused` are recorded in the audit;
+    the verb takes. `rate`: jobs a second at most. More jobs than SCHEDULER["approve_above"] wait for somebody else to
+    `approve`. `operator.Denied` and `OperationRefused` are recorded in the audit;
     SearchError for a line that cannot be understood, that finds every job, or none that the verb could change."""
     target: dict[str, Any] = {"query": line[:1000]}
     for permission in (operator.COMMANDS[verb].permission, BULK):
@@ -63,6 +64,7 @@ def submit(
         probe=PROBE if verb == "retry" and (found.number or CHUNK) > PROBE else 0,
         expected=found.number,
         expected_how=found.how,
+        state=OperationState.ASKED if must_ask(found.number) else OperationState.QUEUED,
     )
 
 
