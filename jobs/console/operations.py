@@ -23,6 +23,7 @@ from jobs.console.origin import person
 from jobs.models import Operation, OperationState
 from jobs.models.operation import OPEN, OVER
 from jobs.operations.control import visible
+from jobs.operations.holding import target_of
 from jobs.operations.limits import APPROVE, BULK, RATE, RATES
 from jobs.search import SearchError
 from jobs.search.guard import TooSlow
@@ -58,12 +59,24 @@ class OperationForm(Arguments):
         max_value=RATES[-1],
         help_text="At most; lower it to spread the work.",
     )
+    hold = forms.BooleanField(required=False)
     typed = forms.CharField(label="To confirm")
 
-    field_order = ["run_at", "priority", "queue", "reason", "rate", "typed"]
+    field_order = ["run_at", "priority", "queue", "reason", "rate", "hold", "typed"]
 
-    def __init__(self, verb: str, to_type: str | None, data: Any = None) -> None:
+    def __init__(
+        self, verb: str, to_type: str | None, hold: tuple[str, str] | None, data: Any = None
+    ) -> None:
         super().__init__(verb, data)
+        if hold is None:
+            del self.fields["hold"]
+        else:
+            name = f"{hold[0]} {show.visible(hold[1])}"
+            self.fields["hold"].label = f"Hold {name} meanwhile"
+            self.fields["hold"].initial = hold[0] == "group"
+            self.fields[
+                "hold"
+            ].help_text = f"From now on nothing of {name} starts, also what this search does not find, until the operation is over or stopped."
         self.to_type = to_type
         if to_type is None:
             del self.fields["typed"]
@@ -131,12 +144,14 @@ class OperationAdmin(ReadOnly):
         form = OperationForm(
             verb,
             found.to_type if found.must_type else None,
+            target_of(verb, found.query, user),
             request.POST if request.method == "POST" else None,
         )
         if request.method == "POST" and form.is_valid():
             try:
                 made = operations.submit(
                     user, verb, str(found.query), form.cleaned_data["reason"], rate=form.cleaned_data["rate"], arguments=form.arguments(),
+                    hold=form.cleaned_data.get("hold", False),
                 )  # fmt: skip
             except operations.OperationRefused as error:
                 form.add_error(None, str(error))

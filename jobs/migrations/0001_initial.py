@@ -227,6 +227,7 @@ class Migration(migrations.Migration):
                 ("author_name", models.CharField(max_length=150)),
                 ("approver_name", models.CharField(blank=True, default="", max_length=150)),
                 ("action_id", models.BigIntegerField()),
+                ("hold_id", models.BigIntegerField(null=True)),
                 ("cutoff", models.DateTimeField()),
                 ("ceiling", models.IntegerField()),
                 ("rate", models.IntegerField()),

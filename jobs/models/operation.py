@@ -44,6 +44,8 @@ class Operation(models.Model):
     """Who has approved it, where that was asked for (SCHEDULER["approve_above"])."""
     action_id = models.BigIntegerField()
     """Its row in the audit, which the jobs that it changed bear too."""
+    hold_id = models.BigIntegerField(null=True)
+    """The hold that ends with it."""
     undoes = models.ForeignKey("self", models.PROTECT, null=True, related_name="undone_by")
     cutoff = models.DateTimeField()
     ceiling = models.IntegerField()

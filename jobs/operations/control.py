@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from jobs import operator, scope
 from jobs.models import Operation, OperationState
 from jobs.models.operation import OPEN, OVER
+from jobs.operations.holding import release
 from jobs.operations.limits import APPROVE, BULK, RATES, ceiling_of
 from jobs.operations.start import OperationRefused, write
 
@@ -125,6 +126,7 @@ def _set(
             operation.next_at = Now()
         if state == OperationState.STOPPED:
             operation.ended_at = Now()
+            release(operation, using)
         operation.save(using=using)
         operator.record(
             user, verb, {"operation": pk}, reason, using, operation_id=pk, matched=1, changed=1,

@@ -17,8 +17,9 @@ from django.db.models.functions import Now
 from jobs import clock, operator, scope
 from jobs.ids import dues_of
 from jobs.models import Backlog, Job, Kind, Operation, OperationChunk, OperationState, Outcome
-from jobs.models.operation import OPEN
+from jobs.models.operation import OPEN, OVER
 from jobs.operations.apply import Applied, apply, revert
+from jobs.operations.holding import release
 from jobs.operations.limits import BULK, unapproved
 from jobs.search import SearchError, compile_query
 from jobs.search.guard import TooSlow
@@ -46,6 +47,8 @@ def run_chunk(using: str = "default", operation_id: int | None = None) -> int | 
         operation.heartbeat_at = now
         operation.started_at = operation.started_at or now
         looked = _step(operation, now, using)
+        if operation.state in OVER:
+            release(operation, using)
         operation.save(using=using)
         return looked
 
