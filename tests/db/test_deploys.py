@@ -30,7 +30,7 @@ def deployed(name: str, minutes_ago: float) -> None:
 
 
 @pytest.fixture
-def client(connection: Connection) -> Client:
+def client(connection: Connection, steady_clock: None) -> Client:
     remember.forget()
     schedule(tenant="acme")
     Rollups().run_once(connection, DatabaseClock().read(connection))
