@@ -59,6 +59,9 @@ class Conf:
     # operators
     audit_retention: timedelta = timedelta(days=400)
     """How long the audit is kept; the database refuses to delete what is younger than a year."""
+    approve_above: int | None = None
+    """A bulk operation on more jobs, or on nobody knows how many, begins when a second person has approved it; None:
+    never."""
 
     # tenants
     tenant_max_running: int | None = None
@@ -107,6 +110,10 @@ class Conf:
             raise NotConfigured(
                 f"SCHEDULER['tenant_max_running'] is {self.tenant_max_running}; it must be 0 to {MOST}, or None: "
                 "unlimited"
+            )
+        if self.approve_above is not None and self.approve_above < 0:
+            raise NotConfigured(
+                f"SCHEDULER['approve_above'] is {self.approve_above}; it must be a number of jobs, or None: never"
             )
         if not 0.01 <= self.noisy_share <= 1:
             raise NotConfigured(f"SCHEDULER['noisy_share'] is {self.noisy_share}; it must be 0.01 to 1")

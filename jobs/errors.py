@@ -35,6 +35,10 @@ class InvalidValue(SchedulerError, ValueError):
         super().__init__(f"{field}: {message}")
 
 
+class TooManyReveals(SchedulerError):
+    """Somebody has looked at the values of as many payloads as one may in an hour."""
+
+
 class UnknownTenant(SchedulerError, LookupError):
     """There is no tenant of this slug."""
 

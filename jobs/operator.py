@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -19,8 +19,10 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db import connections, transaction
 
-from jobs import holds, limiting, moving, scope, verbs
-from jobs.models import ActionResult, Hold, OperatorAction
+from jobs import clock, holds, limiting, moving, scope, verbs
+from jobs import triage as triaging
+from jobs.errors import InvalidValue, TooManyReveals
+from jobs.models import ActionResult, Hold, OperatorAction, Triage
 from jobs.report import Report
 from jobs.text import scrub, storable
 
@@ -73,6 +75,10 @@ COMMANDS = {
     "move": Command("jobs.move_job", "moved", moving.move, ("queue",)),
 }
 REVEAL = "jobs.reveal_payload"
+REVEALS, REVEALS_IN = 60, timedelta(hours=1)
+TRIAGE = "jobs.triage_error"
+DEPLOY = "jobs.mark_deploy"
+DEPLOY_BYTES = 100
 
 
 def through(user: User, via: str, address: str | None = None) -> User:
@@ -176,10 +182,52 @@ def limit(
     return row
 
 
+def triage(
+    user: User,
+    fingerprint: str,
+    state: str,
+    *,
+    owner: str = "",
+    note: str = "",
+    until: datetime | None = None,
+    seen: datetime | bool | None = True,
+    using: str = "default",
+) -> Triage | None:
+    """`triage.mark` by this user, recorded with before and after."""
+    target = {"error": fingerprint}
+    require(user, TRIAGE, "triage", target, note, using)
+    with transaction.atomic(using):
+        row, before = triaging.mark(
+            fingerprint, state, owner=owner, note=note, until=until, by=user.get_username()[:150], seen=seen,
+            using=using,
+        )  # fmt: skip
+        after = {name: getattr(row, name) for name in triaging.FIELDS} if row else {"state": state}
+        record(user, "triage", target, note, using, changed=1, before=_plain(before), after=_plain(after))
+    return row
+
+
+def deploy(user: User, name: str, note: str = "", using: str = "default") -> OperatorAction:
+    """Record that something new runs from now on. Charts show it as a mark; the audit is where it is kept."""
+    name = storable(scrub(name.strip()), DEPLOY_BYTES)
+    if not name:
+        raise InvalidValue("name", "a deploy has a name: a version, a tag or a commit")
+    require(user, DEPLOY, "deploy", {"deploy": name}, note, using)
+    return record(user, "deploy", {"deploy": name}, note, using)
+
+
 def reveal(user: User, job_id: UUID, reason: str, using: str = "default") -> OperatorAction:
-    """Record that `user` looks at the payload of this job."""
+    """Record that `user` looks at the payload of this job. Denied; TooManyReveals after REVEALS of them in an hour: who
+    needs more has another way to the data."""
     target = _jobs([job_id])
     require(user, REVEAL, "reveal", target, reason, using)
+    latest = OperatorAction.objects.using(using).filter(
+        actor_name=user.get_username()[:150], verb="reveal", result=ActionResult.DONE
+    )
+    before = latest.order_by("-id").values_list("at", flat=True)[REVEALS - 1 : REVEALS]
+    if any(at > clock.now(using) - REVEALS_IN for at in before):
+        skipped = Counter({"too many": 1})
+        record(user, "reveal", target, reason, using, skipped=skipped, result=ActionResult.FAILED)
+        raise TooManyReveals(f"you have looked at {REVEALS} payloads in the last hour, which is the most")
     return record(user, "reveal", target, reason, using)
 
 

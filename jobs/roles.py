@@ -24,10 +24,11 @@ ROLES: dict[str, tuple[str, ...]] = {
     "viewer": _LOOK,
     "support": ("view_job", "view_tenant", "view_crondefinition", "view_operation", "retry_job", "cancel_job",
                 "reschedule_job", "bulk_job"),
-    "operator": (*_LOOK, *_ACT, *_CRON, *_HOLD, *_LIMIT, "bulk_job", "bulk_many", "share_view"),
+    "operator": (*_LOOK, *_ACT, *_CRON, *_HOLD, *_LIMIT, "bulk_job", "bulk_many", "share_view",
+                 "export_job", "triage_error", "mark_deploy", "view_metrics"),
     "lead": (*_LOOK, *_ACT, *_CRON, *_HOLD, *_LIMIT, "add_tenant", "bulk_job", "bulk_many", "bulk_any", "share_view",
-             "reveal_payload", "view_operatoraction", "view_tenantmember", "add_tenantmember", "delete_tenantmember"),
-    "auditor": (*_LOOK, "view_operatoraction"),
+             "export_job", "triage_error", "mark_deploy", "view_metrics", "approve_operation", "reveal_payload", "view_operatoraction", "view_tenantmember", "add_tenantmember", "delete_tenantmember"),
+    "auditor": (*_LOOK, "view_operatoraction", "export_job", "view_metrics"),
 }  # fmt: skip
 """Codenames of the app's permissions. Support sees the tenants that it is a member of, for want of every_tenant."""
 

@@ -13,7 +13,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models.fields.json import KT
+
 from jobs.histogram import Histogram
+from jobs.models.action import ActionResult, OperatorAction
 from jobs.models.rollup import Backlog, Forecast, Kind, Rollup, RollupProgress, Step
 
 MINUTES_KEPT = timedelta(hours=48)
@@ -22,6 +26,8 @@ HOURS_KEPT = timedelta(days=400)
 FORECAST = timedelta(hours=1)
 OLD = timedelta(minutes=3)
 """Numbers that reach less far than this are told to be old: a dispatcher that does not run, or cannot keep up."""
+
+DEPLOYS = 20
 
 Slugs = Collection[str] | None
 
@@ -75,6 +81,9 @@ class Series:
     step: timedelta
     as_of: datetime | None
     """The numbers reach up to here; None: the loop has never run. Points after it are not known yet, not empty."""
+    deploys: Sequence[tuple[datetime, str]] = ()
+    """What was deployed meanwhile (`operator.deploy`), when and under which name, in order; the latest DEPLOYS. Not
+    within a scope of tenants."""
 
     @property
     def total(self) -> Point:
@@ -142,8 +151,20 @@ def series(
     first = floor(since, step)
     count = max(0, -(-(until - first) // size))
     steps = [first + n * size for n in range(count)]
-    now = progress()
-    return Series([found.get(at) or Point(at) for at in steps], size, now.reached if now else None)
+    row = _with_deploys(RollupProgress.objects.all(), since, until).first()
+    deploys = list(zip(row.deployed, row.deploys, strict=True))[::-1] if row and slugs is None else []
+    return Series([found.get(at) or Point(at) for at in steps], size, row.first if row else None, deploys)
+
+
+def _with_deploys(found: Any, since: datetime, until: datetime) -> Any:
+    """In the statement that says how far the numbers reach: a page has no statement to spare."""
+    rows = OperatorAction.objects.filter(
+        verb="deploy", result=ActionResult.DONE, at__gte=since, at__lt=until
+    ).order_by("-id")
+    return found.annotate(
+        deployed=ArraySubquery(rows.values("at")[:DEPLOYS]),
+        deploys=ArraySubquery(rows.values(name=KT("target__deploy"))[:DEPLOYS]),
+    )
 
 
 def totals(

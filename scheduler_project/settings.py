@@ -152,4 +152,5 @@ LOGGING = {
     },
 }
 
+SCHEDULER_METRICS_TOKEN = env.text("METRICS_TOKEN", "")
 SCHEDULER = env.scheduler()

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
+from django.views.decorators.http import require_POST
 
 from jobs import scope
-from jobs.console import show
+from jobs.console import exporting, show
 from jobs.console.base import ReadOnly
 from jobs.models import ActionResult, OperatorAction
 
 VERBS = (
     "retry", "cancel", "reschedule", "prioritize", "move", "reveal", "retry all", "cancel all", "reschedule all",
     "prioritize all", "move all", "undo all", "pause operation", "resume operation", "stop operation", "undo operation",
-    "add", "change", "delete", "pause", "resume", "run", "backfill", "rezone",
+    "approve operation", "pace operation", "add", "change", "delete", "pause", "resume", "limit", "run", "backfill", "rezone", "triage",
+    "deploy", "export",
 )  # fmt: skip
 
 
@@ -89,6 +93,11 @@ class OperatorActionAdmin(ReadOnly):
         "change",
     )  # fmt: skip
     actions = None
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view
+        export = view(require_POST(partial(exporting.audit, self)))
+        return [path("export/", export, name="jobs_operatoraction_export"), *super().get_urls()]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[OperatorAction]:
         """Who sees some tenants alone sees what was done to these alone."""

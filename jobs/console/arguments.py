@@ -12,6 +12,7 @@ _AT = "%Y-%m-%dT%H:%M"
 
 
 class Arguments(forms.Form):
+    required_css_class = "required"
     run_at = forms.DateTimeField(
         label="Run at",
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format=_AT),

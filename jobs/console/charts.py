@@ -38,6 +38,18 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Event:
+    """Something that happened once, as a line from top to bottom."""
+
+    x: str
+    label: str
+
+
+Events = Sequence[tuple[float, str]]
+"""Each a place, from 0 (left) to 1, and words. What lies outside is not drawn."""
+
+
+@dataclass(frozen=True)
 class Chart:
     """What `jobs/_chart.html` draws. `rows` is its table: the label, then one text for each series."""
 
@@ -50,6 +62,7 @@ class Chart:
     rows: list[tuple[str, list[str]]] = field(default_factory=list)
     marks: tuple[str, str, str] = ("", "", "")
     """Words below: left, middle, right."""
+    events: list[Event] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
@@ -68,6 +81,7 @@ def columns(
     text: Callable[[float], str] = "{:,.0f}".format,
     level: float | None = None,
     urls: Sequence[str] = (),
+    events: Events = (),
 ) -> Chart:
     """Bars side by side, one group a label; with a `level`, a line across. Bars above the level are marked."""
     top = nice(max([*(value or 0 for each in series for value in each.values), level or 0], default=0))
@@ -95,7 +109,8 @@ def columns(
     if level is not None:
         y = HEIGHT - HEIGHT * level / top
         lines.append(Line(f"0,{y:.2f} {WIDTH:g},{y:.2f}", "level"))
-    return Chart(label, series, labels, text(top), bars, lines, _rows(labels, series, text), _marks(labels))
+    rows = _rows(labels, series, text)
+    return Chart(label, series, labels, text(top), bars, lines, rows, _marks(labels), _events(events))
 
 
 def curves(
@@ -104,6 +119,7 @@ def curves(
     series: Sequence[Series],
     *,
     text: Callable[[float], str] = "{:,.0f}".format,
+    events: Events = (),
 ) -> Chart:
     """A line for each series; where a value is missing it breaks, and a value alone is a short stroke."""
     top = nice(max([value or 0 for each in series for value in each.values], default=0))
@@ -116,7 +132,8 @@ def curves(
                 (x, y) = points[0]
                 points = [(max(x - step / 3, 0), y), (min(x + step / 3, WIDTH), y)]
             lines.append(Line(" ".join(f"{x:.2f},{y:.2f}" for x, y in points), each.style))
-    return Chart(label, series, labels, text(top), [], lines, _rows(labels, series, text), _marks(labels))
+    rows = _rows(labels, series, text)
+    return Chart(label, series, labels, text(top), [], lines, rows, _marks(labels), _events(events))
 
 
 def nice(value: float) -> float:
@@ -125,6 +142,10 @@ def nice(value: float) -> float:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
     return next((step * power for step in (1, 1.5, 2, 3, 5, 7.5) if step * power >= value), 10 * power)
+
+
+def _events(events: Events) -> list[Event]:
+    return [Event(f"{place * WIDTH:.2f}", label) for place, label in events if 0 <= place <= 1]
 
 
 def _runs(values: Sequence[Number]) -> list[list[tuple[int, float]]]:

@@ -20,7 +20,7 @@ from jobs import operator
 from jobs.console import detail, named
 from jobs.console.arguments import Arguments
 from jobs.console.origin import person
-from jobs.errors import SchedulerError
+from jobs.errors import SchedulerError, TooManyReveals
 from jobs.scope import scope_of
 from jobs.text import storable
 
@@ -69,7 +69,11 @@ def view(admin: JobAdmin, request: HttpRequest, verb: str) -> HttpResponse:
         return _ask(admin, request, verb, ids, form)
     if verb == "reveal":
         if detail.find(ids[0], scope_of(request.user)) is not None:
-            operator.reveal(request.user, ids[0], form.cleaned_data["reason"])
+            try:
+                operator.reveal(request.user, ids[0], form.cleaned_data["reason"])
+            except TooManyReveals as error:
+                admin.message_user(request, f"Nothing was shown: {error}.", messages.ERROR)
+                return HttpResponseRedirect(_back(request))
         return admin.detail(request, str(ids[0]), reveal=True)
     _do(admin, request, verb, ids, form)
     return HttpResponseRedirect(_back(request))

@@ -11,6 +11,7 @@ from django.utils import timezone
 from jobs import clock, rollups
 from jobs.console.amounts import lasting, percent
 from jobs.console.charts import Chart, Series, curves
+from jobs.console.deploys import Deploy
 from jobs.console.remember import remembered
 from jobs.histogram import Histogram
 from jobs.models.rollup import Kind, Step
@@ -109,7 +110,15 @@ class Course:
             )
             for name, style, value in lines
         ]
-        return curves(label, labels, series, text=text)
+        return curves(label, labels, series, text=text, events=self._events())
+
+    def _events(self) -> list[tuple[float, str]]:
+        """The deploys of the time that is shown."""
+        points = self.series.points
+        if len(points) < 2:
+            return []
+        first, whole = points[0].at, points[-1].at - points[0].at
+        return [((at - first) / whole, Deploy(at, name).told) for at, name in self.series.deploys]
 
 
 def course(kind: Kind, name: str, asked: str, slugs: Collection[str] | None = None) -> Course:

@@ -35,6 +35,7 @@ LABELS = {"pause": "Pause", "resume": "Resume", "run": "Run now", "backfill": "B
 
 
 class CommandForm(forms.Form):
+    required_css_class = "required"
     reason = forms.CharField(
         max_length=operator.REASON_BYTES,
         required=False,

@@ -16,9 +16,12 @@ from jobs import clock
 from jobs.console import sections, show
 from jobs.console.amounts import Count
 from jobs.console.charts import Chart, Series, columns
+from jobs.console.deploys import Deploy, after, before
 from jobs.console.reading import rows
 from jobs.console.remember import remembered
+from jobs.models import TriageState
 from jobs.sql import load
+from jobs.triage import BACK, NEW, standing
 
 SPANS = {"1h": timedelta(hours=1), "24h": timedelta(hours=24), "7d": timedelta(days=7)}
 DEFAULT = "24h"
@@ -44,6 +47,17 @@ def pattern(message: str) -> str:
 
 
 @dataclass(frozen=True)
+class Said:
+    """What people have said of a group."""
+
+    owner: str
+    note: str
+    by: str
+    at: datetime
+    until: datetime | None
+
+
+@dataclass(frozen=True)
 class Group:
     fingerprint: str | None
     job_type: str | None
@@ -57,6 +71,18 @@ class Group:
     job_id: UUID
     buckets: Sequence[int]
     """Failures in each of BUCKETS equal parts of the window."""
+    standing: str = NEW
+    """new, known, ignored, mended or back."""
+    said: Said | None = None
+
+    @property
+    def is_news(self) -> bool:
+        """Nobody has dealt with it, or it is back."""
+        return self.standing in (NEW, BACK)
+
+    @property
+    def is_ignored(self) -> bool:
+        return self.standing == TriageState.IGNORED
 
 
 @dataclass(frozen=True)
@@ -66,6 +92,12 @@ class Failures:
     since: datetime
     """What was looked at begins here: later than the window when the cap was met."""
     until: datetime
+    deploys: Sequence[Deploy] = ()
+    """In the window, in their order."""
+
+    @property
+    def news(self) -> list[Group]:
+        return [group for group in self.groups if group.is_news]
 
 
 @remembered(5)
@@ -81,27 +113,57 @@ def failures(span: str, using: str = "default") -> Failures:
         },
         using,
     )  # fmt: skip
-    groups = [_group(row) for row in found]
+    groups = [_group(row, until) for row in found]
+    deploys = (
+        [Deploy(datetime.fromisoformat(at), name or "") for at, name in (found[0][19] or [])] if found else []
+    )
     seen, first = (found[0][11], found[0][12]) if found else (0, since)
     count = Count(seen, CAP)
-    return Failures(_merged(groups), count, first if count.is_capped else since, until)
+    return Failures(_merged(groups), count, first if count.is_capped else since, until, deploys)
 
 
 def gather(request: HttpRequest) -> dict[str, Any]:
     asked = request.GET.get("span", "")
     span = asked if asked in SPANS else DEFAULT
     found = failures(span)
+    cards = [Card.of(group, span, found) for group in found.groups]
     return {
         "span": span,
         "spans": list(SPANS),
         "failures": found,
-        "groups": [(group, trend(group, span, found.until), found_by(group, span)) for group in found.groups],
+        "cards": [card for card in cards if not card.group.is_ignored],
+        "ignored": [card for card in cards if card.group.is_ignored],
+        "may_triage": request.user.has_perm("jobs.triage_error"),
         "retry_all": sections.address("jobs_operation_new", verb="retry")
         if request.user.has_perm("jobs.bulk_job")
         else "",
         "retrying": retrying(),
         "look_back": LOOK_BACK.days,
     }
+
+
+@dataclass(frozen=True)
+class Card:
+    """A group as the page shows it."""
+
+    group: Group
+    trend: Chart
+    line: str
+    """The search that finds its jobs; empty where there is no fingerprint to search by."""
+    since: Deploy | None
+    """All of it came after this deploy, and none before."""
+    until: Deploy | None
+    """None of it came after this one."""
+
+    @classmethod
+    def of(cls, group: Group, span: str, found: Failures) -> Card:
+        return cls(
+            group,
+            trend(group, span, found),
+            found_by(group, span),
+            None if found.count.is_capped else before(found.deploys, group.first),
+            after(found.deploys, group.last),
+        )
 
 
 @dataclass(frozen=True)
@@ -129,20 +191,23 @@ def retrying(using: str = "default") -> list[Retrying]:
     return [Retrying(row[0], row[1], show.clean(row[2]), show.clean(row[3]), *row[4:]) for row in found]
 
 
-def _group(row: Sequence[Any]) -> Group:
+def _group(row: Sequence[Any], now: datetime) -> Group:
     fingerprint, count, first, last, buckets, job_id, _due_at, error, attempt, job_type, slug = row[:11]
     message = show.clean(error or "(no message)")
     values = [int(buckets.get(str(n + 1), 0)) for n in range(BUCKETS)]
+    state, until, at, owner, note, by = row[13:19]
     return Group(
-        fingerprint, job_type, slug, message, pattern(message), count, first, last, attempt, job_id, values
-    )
+        fingerprint, job_type, slug, message, pattern(message), count, first, last, attempt, job_id, values,
+        standing(state, until, at, last, now), None if state is None else Said(owner, note, by, at, until),
+    )  # fmt: skip
 
 
-def trend(group: Group, span: str, now: datetime) -> Chart:
-    """When in the window it happened."""
-    step = SPANS[span] / BUCKETS
-    labels = [f"{timezone.localtime(now - (BUCKETS - n) * step):%d %b %H:%M}" for n in range(BUCKETS)]
-    return columns("failures", labels, [Series("failed", "bad", group.buckets)])
+def trend(group: Group, span: str, found: Failures) -> Chart:
+    """When in the window it happened, and when something new was deployed."""
+    step, start = SPANS[span] / BUCKETS, found.until - SPANS[span]
+    labels = [f"{timezone.localtime(start + n * step):%d %b %H:%M}" for n in range(BUCKETS)]
+    marks = [((each.at - start) / SPANS[span], each.told) for each in found.deploys]
+    return columns("failures", labels, [Series("failed", "bad", group.buckets)], events=marks)
 
 
 def found_by(group: Group, span: str) -> str:

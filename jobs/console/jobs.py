@@ -14,14 +14,13 @@ from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
 from jobs import scope
-from jobs.console import commands, detail, me, named, saving, show
+from jobs.console import commands, detail, exporting, me, named, saving, show, triage
 from jobs.console.base import ReadOnly
 from jobs.console.changelist import JobList
-from jobs.console.operations import EFFECTS
+from jobs.console.operations import operation_verbs
 from jobs.console.page import LIVE, fragment, in_zone, live_part, live_url
 from jobs.console.pages import JOB_PAGES
 from jobs.models import Job
-from jobs.operations.limits import BULK
 from jobs.operator import COMMANDS
 from jobs.querysets import JobQuerySet
 
@@ -79,6 +78,8 @@ class JobAdmin(ReadOnly):
                 for each in JOB_PAGES
             ),
             path("me/", view(partial(me.view, self)), name="jobs_job_me"),
+            path("errors/triage/", view(in_zone(partial(triage.view, self))), name="jobs_job_triage"),
+            path("export/", view(require_POST(partial(exporting.jobs, self))), name="jobs_job_export"),
             path("views/save/", view(require_POST(partial(saving.save, self))), name="jobs_job_save_view"),
             path(
                 "views/<int:pk>/forget/",
@@ -104,7 +105,7 @@ class JobAdmin(ReadOnly):
             {
                 "title": self.title,
                 "is_failed": False,
-                "operation_verbs": _operation_verbs(request),
+                "operation_verbs": operation_verbs(request.user),
                 **(extra_context or {}),
             },
         )
@@ -173,14 +174,6 @@ class JobAdmin(ReadOnly):
     @admin.display(description="group")
     def group_name(self, job: Job) -> str:
         return show.visible(job.group or show.NOTHING)
-
-
-def _operation_verbs(request: HttpRequest) -> list[str]:
-    """What this operator may do to all that a search finds."""
-    user: Any = request.user
-    if not user.has_perm(BULK):
-        return []
-    return [verb for verb in EFFECTS if user.has_perm(COMMANDS[verb].permission)]
 
 
 def _verb(request: HttpRequest) -> str | None:

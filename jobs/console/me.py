@@ -21,10 +21,9 @@ def view(admin: Any, request: HttpRequest) -> HttpResponse:
     form = PreferencesForm(request.POST if request.method == "POST" else None, initial=asdict(known))
     if form.is_bound and form.is_valid():
         said = {name: value for name, value in form.cleaned_data.items() if value}
+        keep(request, Preferences(**said))
         admin.message_user(request, "Your preferences were saved.", messages.SUCCESS)
-        response = HttpResponseRedirect(request.path)
-        keep(response, Preferences(**said), secure=request.is_secure())
-        return response
+        return HttpResponseRedirect(request.path)
     with timezone.override(known.tz):
         context = {
             **admin.admin_site.each_context(request),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import admin, messages
@@ -22,7 +23,8 @@ from jobs.console.origin import person
 from jobs.models import Operation, OperationState
 from jobs.models.operation import OPEN, OVER
 from jobs.operations.control import visible
-from jobs.operations.limits import BULK, RATE, RATES
+from jobs.operations.holding import target_of
+from jobs.operations.limits import APPROVE, BULK, RATE, RATES
 from jobs.search import SearchError
 from jobs.search.guard import TooSlow
 from jobs.search.terms import MAX_LENGTH
@@ -35,6 +37,7 @@ EFFECTS = {
     "move": "Waiting jobs are put into the given queue.",
 }
 CONTROLS = {
+    "approve": operations.approve,
     "pause": operations.pause,
     "resume": operations.resume,
     "stop": operations.stop,
@@ -56,12 +59,24 @@ class OperationForm(Arguments):
         max_value=RATES[-1],
         help_text="At most; lower it to spread the work.",
     )
+    hold = forms.BooleanField(required=False)
     typed = forms.CharField(label="To confirm")
 
-    field_order = ["run_at", "priority", "queue", "reason", "rate", "typed"]
+    field_order = ["run_at", "priority", "queue", "reason", "rate", "hold", "typed"]
 
-    def __init__(self, verb: str, to_type: str | None, data: Any = None) -> None:
+    def __init__(
+        self, verb: str, to_type: str | None, hold: tuple[str, str] | None, data: Any = None
+    ) -> None:
         super().__init__(verb, data)
+        if hold is None:
+            del self.fields["hold"]
+        else:
+            name = f"{hold[0]} {show.visible(hold[1])}"
+            self.fields["hold"].label = f"Hold {name} meanwhile"
+            self.fields["hold"].initial = hold[0] == "group"
+            self.fields[
+                "hold"
+            ].help_text = f"From now on nothing of {name} starts, also what this search does not find, until the operation is over or stopped."
         self.to_type = to_type
         if to_type is None:
             del self.fields["typed"]
@@ -129,38 +144,39 @@ class OperationAdmin(ReadOnly):
         form = OperationForm(
             verb,
             found.to_type if found.must_type else None,
+            target_of(verb, found.query, user),
             request.POST if request.method == "POST" else None,
         )
         if request.method == "POST" and form.is_valid():
             try:
                 made = operations.submit(
                     user, verb, str(found.query), form.cleaned_data["reason"], rate=form.cleaned_data["rate"], arguments=form.arguments(),
+                    hold=form.cleaned_data.get("hold", False),
                 )  # fmt: skip
             except operations.OperationRefused as error:
                 form.add_error(None, str(error))
             else:
-                self.message_user(request, f"Operation {made.pk} was started.", messages.SUCCESS)
+                waits = made.state == OperationState.ASKED
+                told = "waits for somebody else to approve it" if waits else "was started"
+                self.message_user(request, f"Operation {made.pk} {told}.", messages.SUCCESS)
                 return HttpResponseRedirect(reverse("admin:jobs_operation_change", args=[made.pk]))
         return self._page(request, "operation_new", context | {"preview": found, "form": form})
 
     def command_view(self, request: HttpRequest, object_id: int, verb: str) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        if verb not in CONTROLS:
+        if verb not in (*CONTROLS, "pace"):
             raise Http404
         back = reverse("admin:jobs_operation_change", args=[object_id])
         try:
-            done = CONTROLS[verb](person(request), object_id, request.POST.get("reason", ""))
+            done = _control(request, object_id, verb)
         except operator.Denied as error:
             return permission_denied(request, error)
         except operations.OperationRefused as error:
             self.message_user(request, f"Nothing was changed: {error}.", messages.ERROR)
             return HttpResponseRedirect(back)
-        text = (
-            f"Operation {done.pk} takes it back."
-            if verb == "undo"
-            else f"Operation {done.pk} is {done.state}."
-        )
+        told = {"undo": "takes it back", "pace": f"does {done.rate:,} jobs a second at most"}
+        text = f"Operation {done.pk} {told.get(verb, f'is {done.state}')}."
         self.message_user(request, text, messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:jobs_operation_change", args=[done.pk]))
 
@@ -183,7 +199,9 @@ class OperationAdmin(ReadOnly):
             {
                 "title": f"Operation {operation.pk}",
                 "operation": operation,
-                "buttons": _buttons(operation),
+                "buttons": _buttons(operation, request.user),
+                "rates": RATES if operation.state not in OVER else None,
+                "again": _again(operation, request.user),
                 "share": _share(operation),
                 "skipped": sorted(operation.skipped.items(), key=lambda item: -item[1]),
                 "pieces": list(operation.pieces.defer("ids", "befores").order_by("-number")[:PIECES]),
@@ -227,10 +245,38 @@ class OperationAdmin(ReadOnly):
         return show.moment(operation.created_at)
 
 
-def _buttons(operation: Operation) -> list[str]:
+def _control(request: HttpRequest, pk: int, verb: str) -> Operation:
+    user, reason = person(request), request.POST.get("reason", "")
+    if verb != "pace":
+        return CONTROLS[verb](user, pk, reason)
+    rate = request.POST.get("rate", "").strip()
+    if not (rate.isascii() and rate.isdigit() and len(rate) < 10):
+        raise operations.OperationRefused("a rate is a whole number of jobs a second")
+    return operations.pace(user, pk, int(rate), reason)
+
+
+def _again(operation: Operation, user: Any) -> str:
+    """The preview of the same for the same search; empty where this user cannot have it."""
+    verb, query = operation.verb, operation.query
+    if verb not in EFFECTS or len(query) > MAX_LENGTH or verb not in operation_verbs(user):
+        return ""
+    return f"{reverse('admin:jobs_operation_new', args=[verb])}?{urlencode({'q': query})}"
+
+
+def operation_verbs(user: Any) -> list[str]:
+    """What this user may do to all that a search finds."""
+    if not user.has_perm(BULK):
+        return []
+    return [verb for verb in EFFECTS if user.has_perm(operator.COMMANDS[verb].permission)]
+
+
+def _buttons(operation: Operation, user: Any) -> list[str]:
     """What can be done to it now."""
     found = []
-    if operation.state in OPEN:
+    if operation.state == OperationState.ASKED:
+        found = ["approve"] if user.has_perm(APPROVE) and user.pk != operation.author_id else []
+        found.append("stop")
+    elif operation.state in OPEN:
         found = ["pause", "stop"]
     elif operation.state == OperationState.PAUSED:
         found = ["resume", "stop"]

@@ -21,6 +21,7 @@ from jobs.models import ProcessKind
 from jobs.models.rollup import Kind
 from jobs.scope import slugs_of
 from jobs.sql import load
+from jobs.triage import BACK
 
 FULL = 20
 SHOWN = 8
@@ -157,10 +158,21 @@ def _problems(
         if tenant.max_running == 0:
             text = f"Tenant {show.visible(tenant.slug)} may run no job: its limit is 0."
         yield Problem("warning", text, address("jobs_tenant_change", object_id=tenant.pk), "its limits")
-    if failed.count:
-        ways = len(failed.groups)
-        text = f"{many(failed.count, 'job')} failed in the last hour, in {many(ways, 'way')}."
-        yield Problem("warning", text, address("jobs_job_errors") + "?span=1h", "errors")
+    yield from _of_errors(failed)
+
+
+def _of_errors(failed: errors.Failures) -> Iterator[Problem]:
+    """What nobody has dealt with; groups that are known, ignored or mended are no problem."""
+    if not failed.news:
+        return
+    dealt_with = len(failed.groups) - len(failed.news)
+    count = Count(sum(group.count for group in failed.news)) if dealt_with else failed.count
+    text = f"{many(count, 'job')} failed in the last hour, in {many(len(failed.news), 'way')}"
+    if dealt_with:
+        text += f" that nobody has dealt with; {many(dealt_with, 'way is', 'ways are')} known"
+    if back := sum(group.standing == BACK for group in failed.news):
+        text += f"; {many(back, 'one was', 'were')} said to be mended"
+    yield Problem("warning", f"{text}.", address("jobs_job_errors") + "?span=1h", "errors")
 
 
 def _of_processes(now: Pulse) -> Iterator[Problem]:

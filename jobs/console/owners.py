@@ -19,6 +19,7 @@ from jobs.console.amounts import lasting
 from jobs.console.audited import Audited
 from jobs.console.page import LIVE, fragment, live_part, live_url
 from jobs.console.pages import QUEUE, QUEUES
+from jobs.console.seen import SeenForm
 from jobs.errors import TenantInUse
 from jobs.models import Queue, Tenant
 from jobs.scope import scope_of
@@ -28,6 +29,7 @@ class Limited(Audited):
     """Its name is what jobs refer to, so it never changes."""
 
     name_field = "name"
+    form = SeenForm
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return (self.name_field,) if obj else ()

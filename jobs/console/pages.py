@@ -8,7 +8,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
-from jobs.console import errors, fleet, forecast, health, overview, queues, show, types
+from jobs.console import errors, fleet, forecast, health, overview, queues, show, types, waiting
 from jobs.console.page import Gather, console_page
 
 
@@ -45,6 +45,7 @@ class PageOf:
 JOB_PAGES = (
     PageOf("overview", "overview", "Overview", overview.gather, mixes_tenants=False),
     PageOf("errors", "errors", "Errors", errors.gather),
+    PageOf("waiting", "waiting", "Why jobs wait", waiting.gather, section="jobs", mixes_tenants=False),
     PageOf("forecast", "forecast", "Forecast", forecast.gather, mixes_tenants=False),
     PageOf("types", "types", "Job types", types.gather),
     PageOf("type", "types/one", "", types.gather_one, section="types"),

@@ -1,21 +1,22 @@
-"""What an operator likes: zone, refresh, density, keys. Kept in a cookie, so that reading it costs no statement."""
+"""What an operator likes: zone, refresh, density, keys. Kept in a row of the user's; the session, which is read anyway, has
+a copy, so that a page pays no statement for it."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
 from zoneinfo import ZoneInfo
 
 from django import forms
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils import timezone
 
 from jobs.cron import zone
 from jobs.errors import CronError
+from jobs.models import Preference
 
-COOKIE = "jobs_console"
-YEAR = 365 * 24 * 3600
+KEPT = "jobs_console"
+"""In the session."""
 REFRESH = ("15", "5", "60", "adaptive", "off")
 DENSITY = ("comfortable", "compact")
 
@@ -34,21 +35,35 @@ class Preferences:
 
 
 def preferences(request: HttpRequest) -> Preferences:
-    """Those of this browser. What cannot be read counts as not said."""
+    """Those of the request's user; another browser of theirs follows a change at its next login."""
     known: Preferences | None = getattr(request, "_console_preferences", None)
     if known is None:
-        form = PreferencesForm(dict(parse_qsl(request.COOKIES.get(COOKIE, "")[:200])))
-        form.full_clean()
-        said = {name: value for name, value in form.cleaned_data.items() if value}
-        known = Preferences(**said)
+        known = _cleaned(_said(request))
         request._console_preferences = known  # type: ignore[attr-defined]
     return known
 
 
-def keep(response: HttpResponse, chosen: Preferences, *, secure: bool) -> None:
-    response.set_cookie(
-        COOKIE, urlencode(asdict(chosen)), max_age=YEAR, httponly=True, samesite="Lax", secure=secure
-    )
+def keep(request: HttpRequest, chosen: Preferences) -> None:
+    user: Any = request.user
+    Preference.objects.update_or_create(user_id=user.pk, defaults=asdict(chosen))
+    request.session[KEPT] = asdict(chosen)
+
+
+def _said(request: HttpRequest) -> Any:
+    session, user = getattr(request, "session", None), getattr(request, "user", None)
+    if session is None or user is None or not user.is_authenticated:
+        return {}
+    if KEPT not in session:
+        names = [field.name for field in fields(Preferences)]
+        session[KEPT] = Preference.objects.filter(pk=user.pk).values(*names).first() or {}
+    return session[KEPT]
+
+
+def _cleaned(said: Any) -> Preferences:
+    """What cannot be understood counts as not said: a zone may be gone."""
+    form = PreferencesForm(said if isinstance(said, dict) else {})
+    form.full_clean()
+    return Preferences(**{name: value for name, value in form.cleaned_data.items() if value})
 
 
 class PreferencesForm(forms.Form):

@@ -20,7 +20,10 @@ ASKED = ("q", "after", "before")
 SHIPPED = (
     ("Overdue now", "is:overdue due:-7d..now"),
     ("Failed, last 24 hours", "state:failed finished:last-24h"),
+    ("Held now", "is:held due:-7d..now"),
     ("Running", "state:running due:-7d..now"),
+    ("Running over 10 minutes", "ran:>10m state:running due:-7d..now"),
+    ("Started late, last 24 hours", "late:>1m due:last-24h"),
     ("Retrying", "state:retryable due:-7d..now"),
     ("Due in the next hour", "due:next-1h"),
     ("Cancelled today", "state:cancelled finished:today"),

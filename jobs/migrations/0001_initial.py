@@ -225,7 +225,9 @@ class Migration(migrations.Migration):
                 ),
                 ("reason", models.CharField(max_length=500)),
                 ("author_name", models.CharField(max_length=150)),
+                ("approver_name", models.CharField(blank=True, default="", max_length=150)),
                 ("action_id", models.BigIntegerField()),
+                ("hold_id", models.BigIntegerField(null=True)),
                 ("cutoff", models.DateTimeField()),
                 ("ceiling", models.IntegerField()),
                 ("rate", models.IntegerField()),
@@ -236,6 +238,7 @@ class Migration(migrations.Migration):
                     "state",
                     models.CharField(
                         choices=[
+                            ("asked", "asked: somebody else approves it first"),
                             ("queued", "Queued"),
                             ("probing", "probing: a few jobs first"),
                             ("running", "Running"),
@@ -283,6 +286,9 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["-id"],
                 "default_permissions": ("view",),
+                "permissions": (
+                    ("approve_operation", "Can approve operations that somebody else has asked for"),
+                ),
                 "indexes": [
                     models.Index(
                         condition=models.Q(("state__in", ("queued", "probing", "running"))),
@@ -373,6 +379,53 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(fields=("owner", "name"), name="jobs_savedview_once")
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Preference",
+            fields=[
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("zone", models.CharField(blank=True, default="", max_length=64)),
+                ("refresh", models.CharField(blank=True, default="", max_length=8)),
+                ("density", models.CharField(blank=True, default="", max_length=11)),
+                ("keys", models.CharField(blank=True, default="", max_length=3)),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="Triage",
+            fields=[
+                ("fingerprint", models.CharField(max_length=16, primary_key=True, serialize=False)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("known", "known: somebody takes care of it"),
+                            ("ignored", "ignored: it does not matter"),
+                            ("mended", "mended: should it fail again, it is told as back"),
+                        ],
+                        max_length=7,
+                    ),
+                ),
+                ("until", models.DateTimeField(null=True)),
+                ("owner", models.CharField(blank=True, default="", max_length=150)),
+                ("note", models.CharField(blank=True, default="", max_length=500)),
+                ("by", models.CharField(blank=True, default="", max_length=150)),
+                ("at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ],
+            options={
+                "default_permissions": (),
             },
         ),
         migrations.CreateModel(
@@ -1004,6 +1057,10 @@ class Migration(migrations.Migration):
                     ("bulk_any", "Can start operations on any number of jobs"),
                     ("every_tenant", "Sees the jobs of every tenant"),
                     ("reveal_payload", "Can see the values in payloads and results"),
+                    ("export_job", "Can export lists of jobs and of the audit"),
+                    ("triage_error", "Can say of errors that they are known, ignored or mended"),
+                    ("mark_deploy", "Can mark deploys on the charts"),
+                    ("view_metrics", "Can read the metrics"),
                 ),
                 "default_permissions": ("view",),
             },

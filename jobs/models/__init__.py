@@ -7,7 +7,7 @@ from jobs.models.attempt import Attempt
 from jobs.models.cron import CronDefinition, Misfire, Overlap
 from jobs.models.key import KeyLimit, UniqueKey
 from jobs.models.limits import BucketScope, Hold, HoldScope, RateBucket, TenantQueueLimit
-from jobs.models.member import SavedView, TenantMember
+from jobs.models.member import Preference, SavedView, TenantMember
 from jobs.models.operation import Operation, OperationChunk, OperationState
 from jobs.models.outcome import Outcome
 from jobs.models.process import Process, ProcessKind
@@ -17,6 +17,7 @@ from jobs.models.rollup import Backlog, Forecast, Kind, Rollup, RollupProgress, 
 from jobs.models.tenant import Tenant
 from jobs.models.tick import CronRevision, CronRun, CronTick, TickOutcome
 from jobs.models.timer import Timer
+from jobs.models.triage import Triage, TriageState
 
 from jobs.models.job import Job  # isort: skip  # last: its manager knows all of the above
 
@@ -43,6 +44,7 @@ __all__ = [
     "Outcome",
     "Overlap",
     "Parked",
+    "Preference",
     "Process",
     "ProcessKind",
     "Queue",
@@ -58,6 +60,8 @@ __all__ = [
     "TenantQueueLimit",
     "TickOutcome",
     "Timer",
+    "Triage",
+    "TriageState",
     "UniqueKey",
     "Waits",
 ]

@@ -76,6 +76,10 @@ class Job(models.Model):
             ("bulk_any", "Can start operations on any number of jobs"),
             ("every_tenant", "Sees the jobs of every tenant"),
             ("reveal_payload", "Can see the values in payloads and results"),
+            ("export_job", "Can export lists of jobs and of the audit"),
+            ("triage_error", "Can say of errors that they are known, ignored or mended"),
+            ("mark_deploy", "Can mark deploys on the charts"),
+            ("view_metrics", "Can read the metrics"),
         )
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["tenant", "due_at"], name="jobs_job_tenant"),

@@ -1,4 +1,5 @@
-"""`TenantMember`: whose tenants a user of the console may see. `SavedView`: a search that is kept under a name."""
+"""`TenantMember`: whose tenants a user of the console may see. `SavedView`: a search that is kept under a name.
+`Preference`: how its pages are to be."""
 
 from __future__ import annotations
 
@@ -50,3 +51,19 @@ class SavedView(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Preference(models.Model):
+    """How one user likes the pages of the console; what is empty is as usual."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="+")
+    zone = models.CharField(max_length=64, default="", blank=True)
+    refresh = models.CharField(max_length=8, default="", blank=True)
+    density = models.CharField(max_length=11, default="", blank=True)
+    keys = models.CharField(max_length=3, default="", blank=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"preferences of {self.user_id}"

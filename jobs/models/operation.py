@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 
 class OperationState(models.TextChoices):
+    ASKED = "asked", "asked: somebody else approves it first"
     QUEUED = "queued"
     PROBING = "probing", "probing: a few jobs first"
     RUNNING = "running"
@@ -39,8 +40,12 @@ class Operation(models.Model):
     reason = models.CharField(max_length=500)
     author = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
     author_name = models.CharField(max_length=150)
+    approver_name = models.CharField(max_length=150, default="", blank=True)
+    """Who has approved it, where that was asked for (SCHEDULER["approve_above"])."""
     action_id = models.BigIntegerField()
     """Its row in the audit, which the jobs that it changed bear too."""
+    hold_id = models.BigIntegerField(null=True)
+    """The hold that ends with it."""
     undoes = models.ForeignKey("self", models.PROTECT, null=True, related_name="undone_by")
     cutoff = models.DateTimeField()
     ceiling = models.IntegerField()
@@ -76,6 +81,7 @@ class Operation(models.Model):
 
     class Meta:
         default_permissions = ("view",)
+        permissions = (("approve_operation", "Can approve operations that somebody else has asked for"),)
         ordering: ClassVar[list[str]] = ["-id"]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["next_at"], condition=Q(state__in=OPEN), name="jobs_operation_open"),

@@ -10,7 +10,8 @@ from django.db.models.functions import Now
 from jobs import operator, scope
 from jobs.models import Operation, OperationState
 from jobs.models.operation import OPEN, OVER
-from jobs.operations.limits import BULK, ceiling_of
+from jobs.operations.holding import release
+from jobs.operations.limits import APPROVE, BULK, RATES, ceiling_of
 from jobs.operations.start import OperationRefused, write
 
 
@@ -35,9 +36,37 @@ def resume(user: Any, pk: int, reason: str = "", using: str = "default") -> Oper
 
 def stop(user: Any, pk: int, reason: str = "", using: str = "default") -> Operation:
     """It never goes on. What it did stays done: `undo` takes it back."""
-    return _set(
-        user, pk, "stop operation", (*OPEN, OperationState.PAUSED), OperationState.STOPPED, reason, using
-    )
+    waiting = (OperationState.PAUSED, OperationState.ASKED)
+    return _set(user, pk, "stop operation", (*OPEN, *waiting), OperationState.STOPPED, reason, using)
+
+
+def approve(user: Any, pk: int, reason: str = "", using: str = "default") -> Operation:
+    """What somebody else has asked for may begin. `operator.Denied`; OperationRefused for who has asked it, and when it
+    waits for nobody."""
+    operation = _get(user, pk, using)
+    operator.require(user, APPROVE, "approve operation", {"operation": pk}, reason, using)
+    if getattr(user, "pk", None) is None or user.pk == operation.author_id:
+        raise OperationRefused("somebody else approves it, not who has asked for it")
+    states = (OperationState.ASKED,)
+    return _set(user, pk, "approve operation", states, OperationState.QUEUED, reason, using, approver=user)
+
+
+def pace(user: Any, pk: int, rate: int, reason: str = "", using: str = "default") -> Operation:
+    """From the next chunk on `rate` jobs a second at most. `operator.Denied`; OperationRefused when it is over."""
+    _require(user, _get(user, pk, using), "pace operation", reason, using)
+    if rate not in RATES:
+        raise OperationRefused(f"the rate is {rate}; it may be {RATES[0]} to {RATES[-1]:,} jobs a second")
+    with transaction.atomic(using):
+        operation: Operation = Operation.objects.using(using).select_for_update().get(pk=pk)
+        if operation.state in OVER:
+            raise OperationRefused(f"operation {pk} is {operation.state}")
+        before, operation.rate = operation.rate, rate
+        operation.save(using=using, update_fields=["rate"])
+        operator.record(
+            user, "pace operation", {"operation": pk}, reason, using, operation_id=pk, matched=1, changed=1,
+            before={"rate": before}, after={"rate": rate},
+        )  # fmt: skip
+    return operation
 
 
 def undo(user: Any, pk: int, reason: str, using: str = "default") -> Operation:
@@ -70,10 +99,19 @@ def undo(user: Any, pk: int, reason: str, using: str = "default") -> Operation:
 
 
 def _set(
-    user: Any, pk: int, verb: str, states: Any, state: OperationState, reason: str, using: str
+    user: Any,
+    pk: int,
+    verb: str,
+    states: Any,
+    state: OperationState,
+    reason: str,
+    using: str,
+    *,
+    approver: Any = None,
 ) -> Operation:
-    """Waits for the chunk that is being done: its transaction is short."""
-    _require(user, _get(user, pk, using), verb, reason, using)
+    """Waits for the chunk that is being done: its transaction is short. An approver needs no permission of the verb."""
+    if approver is None:
+        _require(user, _get(user, pk, using), verb, reason, using)
     with transaction.atomic(using):
         operation: Operation = Operation.objects.using(using).select_for_update().get(pk=pk)
         before = operation.state
@@ -83,8 +121,12 @@ def _set(
         if state == OperationState.RUNNING:
             operation.ceiling = max(operation.ceiling, ceiling_of(user))
             operation.next_at = Now()
+        if approver is not None:
+            operation.approver_name = approver.get_username()[:150]
+            operation.next_at = Now()
         if state == OperationState.STOPPED:
             operation.ended_at = Now()
+            release(operation, using)
         operation.save(using=using)
         operator.record(
             user, verb, {"operation": pk}, reason, using, operation_id=pk, matched=1, changed=1,

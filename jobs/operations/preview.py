@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from jobs import clock, scope
-from jobs.operations.limits import RATE, TYPED, ceiling_of
+from jobs.operations.limits import RATE, TYPED, ceiling_of, must_ask
 from jobs.search import Query, SearchError, compile_query, find
 from jobs.search.count import Count, count
 from jobs.states import CANCELLABLE, FINAL, RETRYABLE, WAITING, JobState
@@ -42,6 +42,11 @@ class Preview:
     @property
     def too_many(self) -> bool:
         return self.count.how == "exact" and (self.count.number or 0) > self.ceiling
+
+    @property
+    def must_ask(self) -> bool:
+        """Whether a second person approves it before it begins."""
+        return must_ask(self.count.number)
 
     @property
     def takes(self) -> timedelta | None:
@@ -78,7 +83,7 @@ def narrowed(verb: str, line: str, now: datetime, within: scope.Scope) -> Query:
     if not states:
         raise SearchError(f"None of these jobs can be changed by {verb}.", 0, len(line), _about(verb))
     kept = [str(term) for term in asked.terms if term.name not in ("state", "due", "finished")]
-    if not asked.overdue and not asked.workers and not (asked.errors and states <= FINAL):
+    if not asked.named and not asked.workers and not (asked.errors and states <= FINAL):
         kept.append(f"state:{','.join(sorted(state.value for state in states))}")
     windows = [word for word in str(asked).split(" ") if word.startswith(("due:", "finished:"))]
     return compile_query(" ".join([*kept, *windows]), now, scope=within, limit=1000)

@@ -18,9 +18,10 @@ from jobs import clock, operator, scope
 from jobs.conf import conf
 from jobs.ids import dues_of
 from jobs.models import Backlog, Job, Kind, Operation, OperationChunk, OperationState, Outcome
-from jobs.models.operation import OPEN
+from jobs.models.operation import OPEN, OVER
 from jobs.operations.apply import Applied, apply, revert
-from jobs.operations.limits import BULK
+from jobs.operations.holding import release
+from jobs.operations.limits import BULK, unapproved
 from jobs.search import SearchError, compile_query
 from jobs.search.guard import TooSlow
 from jobs.search.scan import scan
@@ -49,6 +50,8 @@ def run_chunk(using: str = "default", operation_id: int | None = None) -> int | 
         operation.heartbeat_at = now
         operation.started_at = operation.started_at or now
         looked = _step(operation, now, using)
+        if operation.state in OVER:
+            release(operation, using)
         operation.save(using=using)
         return looked
 
@@ -82,7 +85,13 @@ def _step(operation: Operation, now: datetime, using: str) -> int:
         return 0
     if operation.state == OperationState.PROBING:
         return _judge_probe(operation, now, using)
-    room = operation.ceiling - operation.changed - operation.requested
+    done = operation.changed + operation.requested
+    allowed = unapproved(operation)
+    if allowed is not None and done >= allowed:
+        note = f"It has changed {done:,} jobs; somebody else approves more." if done else ""
+        _halt(operation, OperationState.ASKED, note)
+        return 0
+    room = min(operation.ceiling, operation.ceiling if allowed is None else allowed) - done
     if room <= 0:
         _halt(
             operation,

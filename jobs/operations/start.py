@@ -10,11 +10,13 @@ from django.db import transaction
 
 from jobs import clock, operator, scope
 from jobs.errors import InvalidJob, SchedulerError
-from jobs.models import ActionResult, Operation
+from jobs.models import ActionResult, Operation, OperationState
 from jobs.moving import checked_priority, checked_queue
-from jobs.operations.limits import BULK, CHUNK, PROBE, RATE, RATES, ceiling_of
+from jobs.operations.holding import target_of
+from jobs.operations.limits import BULK, CHUNK, PROBE, RATE, RATES, ceiling_of, must_ask
 from jobs.operations.preview import FITTING, narrowed
 from jobs.search.count import count
+from jobs.text import storable
 
 
 class OperationRefused(SchedulerError, ValueError):
@@ -29,10 +31,13 @@ def submit(
     *,
     rate: int = RATE,
     arguments: dict[str, Any] | None = None,
+    hold: bool = False,
     using: str = "default",
 ) -> Operation:
     """Start `verb` on all jobs that the line finds now. `arguments`: run_at (an aware datetime), priority or queue, as
-    the verb takes. `rate`: jobs a second at most. `operator.Denied` and `OperationRefused` are recorded in the audit;
+    the verb takes. `rate`: jobs a second at most. More jobs than SCHEDULER["approve_above"] wait for somebody else to
+    `approve`. `hold`: nothing of its group, type, tenant or queue starts until it is over; for a cancel that names one of
+    them alone. `operator.Denied` and `OperationRefused` are recorded in the audit;
     SearchError for a line that cannot be understood, that finds every job, or none that the verb could change."""
     target: dict[str, Any] = {"query": line[:1000]}
     for permission in (operator.COMMANDS[verb].permission, BULK):
@@ -50,11 +55,14 @@ def submit(
             result=ActionResult.FAILED,
         )  # fmt: skip
         raise OperationRefused(problem)
+    if hold and (target_of_hold := target_of(verb, query, user)) is None:
+        raise OperationRefused("there is no single group, type, tenant or queue that you may hold for it")
     return write(
         user,
         verb,
         reason,
         using,
+        hold=target_of_hold if hold else None,
         query=str(query),
         arguments=given,
         cutoff=now,
@@ -63,11 +71,14 @@ def submit(
         probe=PROBE if verb == "retry" and (found.number or CHUNK) > PROBE else 0,
         expected=found.number,
         expected_how=found.how,
+        state=OperationState.ASKED if must_ask(found.number) else OperationState.QUEUED,
     )
 
 
-def write(user: Any, verb: str, reason: str, using: str, **values: Any) -> Operation:
-    """The operation and its row in the audit, in one transaction."""
+def write(
+    user: Any, verb: str, reason: str, using: str, *, hold: tuple[str, str] | None = None, **values: Any
+) -> Operation:
+    """The operation, its hold and its row in the audit, in one transaction."""
     within = scope.scope_of(user)
     with transaction.atomic(using):
         action_id = operator.next_id(using)
@@ -82,6 +93,10 @@ def write(user: Any, verb: str, reason: str, using: str, **values: Any) -> Opera
             **values,
         )
         operation.save(using=using, force_insert=True)
+        if hold:
+            why = f"operation {operation.pk}: {operation.reason}"
+            operation.hold_id = operator.pause(user, *hold, reason=storable(why, 500), using=using).pk
+            operation.save(using=using, update_fields=["hold_id"])
         target = {"query": operation.query, "operation": operation.pk}
         operator.record(
             user, f"{verb} all", target, reason, using, pk=action_id, operation_id=operation.pk,

@@ -10,11 +10,13 @@ from fnmatch import fnmatchcase
 from typing import Any
 from uuid import UUID
 
+from jobs import holds
 from jobs.ids import due_of
 from jobs.models import Tenant, UniqueKey
 from jobs.models.queue import Queue
 from jobs.registry import registry
-from jobs.search import times
+from jobs.search import ranges, times
+from jobs.search.ranges import Range
 from jobs.search.terms import MAX_LENGTH, MAX_VALUES, SearchError, Term, parse
 from jobs.search.window import Window, days
 from jobs.states import FINAL, JobState
@@ -24,6 +26,12 @@ LOOK_BACK = timedelta(days=7)
 _MOMENT = timedelta(milliseconds=1)
 _NAMES = {"type": "job_type__in", "queue": "queue__in", "group": "group__in"}
 _BIG = 1 << 63
+NAMED = ("overdue", "held", "stuck")
+HOLDS = 1000
+"""So many holds, the newest, are asked what they stop."""
+_HELD_BY = {"queue": "queue__in", "type": "job_type__in", "group": "group__in", "tenant": "tenant_id__in"}
+Held = tuple[str, tuple[Any, ...]]
+"""A lookup on entries, and the values of what is held."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,8 @@ class Query:
 
     terms: tuple[Term, ...]
     due: Window
+    now: datetime
+    """What is late or runs is judged as of this moment."""
     finished: Window | None = None
     ids: frozenset[UUID] | None = None
     states: frozenset[JobState] | None = None
@@ -43,7 +53,13 @@ class Query:
     errors: tuple[str, ...] = ()
     actions: tuple[int, ...] = ()
     workers: tuple[int, ...] = ()
-    overdue: bool = False
+    named: str = ""
+    """overdue, held or stuck."""
+    held: tuple[Held, ...] | None = None
+    """What holds stop, with `named` held; None: everything."""
+    late: Range[timedelta] | None = None
+    ran: Range[timedelta] | None = None
+    attempts: Range[int] | None = None
     notes: tuple[str, ...] = ()
     """What is worth telling beside the result."""
 
@@ -59,8 +75,13 @@ class Query:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing but windows: all jobs."""
-        return not any(term.name not in ("due", "finished") for term in self.terms)
+        """Nothing but windows and ranges: all jobs, or nearly so."""
+        return not any(term.name not in ("due", "finished", "late", "ran", "attempt") for term in self.terms)
+
+    @property
+    def is_of_rows(self) -> bool:
+        """It asks what only timers, entries and outcomes know."""
+        return bool(self.errors or self.actions or self.late or self.ran or self.attempts)
 
     @property
     def tenants(self) -> list[int] | None:
@@ -103,6 +124,7 @@ class _Compiler:
         return Query(
             terms=tuple(self.terms),
             due=self._due(default, finished, ids),
+            now=self.now,
             finished=finished,
             ids=ids,
             states=self._states(finished),
@@ -112,7 +134,11 @@ class _Compiler:
             errors=self.said["error"].values if "error" in self.said else (),
             actions=self._numbers("action"),
             workers=self._numbers("worker"),
-            overdue=self._overdue(),
+            named=self._named(),
+            held=self._held(),
+            late=ranges.lengths(self.said["late"]) if "late" in self.said else None,
+            ran=ranges.lengths(self.said["ran"]) if "ran" in self.said else None,
+            attempts=ranges.numbers(self.said["attempt"]) if "attempt" in self.said else None,
             notes=tuple(self.notes),
         )
 
@@ -196,16 +222,7 @@ class _Compiler:
             states = _read_states(term)
         if term := self.excluded.get("state"):
             states = (states or frozenset(JobState)) - _read_states(term)
-        implied: list[tuple[str, frozenset[JobState], str]] = []
-        if finished:
-            implied.append(("finished", FINAL, "jobs that have ended"))
-        if "error" in self.said:
-            implied.append(("error", frozenset({JobState.FAILED}), "failed jobs"))
-        if "worker" in self.said:
-            implied.append(("worker", frozenset({JobState.RUNNING}), "running jobs"))
-        if "is" in self.said:
-            implied.append(("is", frozenset({JobState.QUEUED}), "queued jobs"))
-        for name, of, words in implied:
+        for name, of, words in self._implied(finished):
             term = self.said[name]
             states = of if states is None else states & of
             if not states:
@@ -217,6 +234,23 @@ class _Compiler:
             raise SearchError("No state is left.", term.start, term.end)
         return states
 
+    def _implied(self, finished: Window | None) -> list[tuple[str, frozenset[JobState], str]]:
+        """Which states terms are about, by name, and what these are called."""
+        implied: list[tuple[str, frozenset[JobState], str]] = []
+        if finished:
+            implied.append(("finished", FINAL, "jobs that have ended"))
+        if "error" in self.said:
+            implied.append(("error", frozenset({JobState.FAILED}), "failed jobs"))
+        if "worker" in self.said:
+            implied.append(("worker", frozenset({JobState.RUNNING}), "running jobs"))
+        if "ran" in self.said:
+            implied.append(("ran", FINAL | {JobState.RUNNING}, "jobs that run or have ended"))
+        if self._named() == "stuck":
+            implied.append(("is", frozenset({JobState.RUNNING}), "running jobs"))
+        elif self._named():
+            implied.append(("is", frozenset({JobState.QUEUED}), "queued jobs"))
+        return implied
+
     def _numbers(self, name: str) -> tuple[int, ...]:
         if not (term := self.said.get(name)):
             return ()
@@ -225,12 +259,29 @@ class _Compiler:
                 raise SearchError(f"{name}: takes numbers, not “{value}”.", term.start, term.end)
         return tuple(int(value) for value in term.values)
 
-    def _overdue(self) -> bool:
+    def _named(self) -> str:
         if not (term := self.said.get("is")):
-            return False
-        if term.values != ("overdue",):
-            raise SearchError("is: knows overdue alone.", term.start, term.end, "Write is:overdue")
-        return True
+            return ""
+        if len(term.values) > 1 or term.values[0] not in NAMED:
+            near = _near(term.values[0], NAMED) or f"Write is:{' or is:'.join(NAMED)}"
+            raise SearchError("is: takes one of overdue, held and stuck.", term.start, term.end, near)
+        return term.values[0]
+
+    def _held(self) -> tuple[Held, ...] | None:
+        """What is held now, as lookups on entries."""
+        if self._named() != "held":
+            return ()
+        keys: dict[str, list[str]] = {}
+        for hold in holds.standing()[:HOLDS]:
+            keys.setdefault(hold.scope, []).append(hold.key)
+        if not keys:
+            self.notes.append("Nothing is held now.")
+        if "all" in keys:
+            return None
+        if slugs := keys.pop("tenant", None):
+            ids = Tenant.objects.filter(slug__in=slugs).values_list("id", flat=True)
+            keys["tenant"] = list(ids)  # type: ignore[arg-type]
+        return tuple((_HELD_BY[scope], tuple(found)) for scope, found in sorted(keys.items()))
 
 
 def _read_states(term: Term) -> frozenset[JobState]:

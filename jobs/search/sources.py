@@ -7,7 +7,6 @@ entries bear tenant, type, queue and group themselves; an outcome is joined with
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 
 from django.db.models import F, Q, QuerySet
@@ -15,11 +14,10 @@ from django.db.models.functions import Now
 
 from jobs.ids import first_id
 from jobs.models import Job, Outcome, QueueEntry, Timer
+from jobs.search import narrow
 from jobs.search.compile import Query
 from jobs.search.window import Window
 from jobs.states import FINAL, JobState
-
-OVERDUE = timedelta(seconds=10)
 
 _UNHAPPY = (JobState.FAILED, JobState.CANCELLED)
 _IN_ENTRY = {
@@ -36,7 +34,7 @@ def sources(query: Query, window: Window, using: str, *, by_end: bool = False) -
     two of them."""
     if query.ids is not None and not query.ids:
         return []
-    if query.states is None and not (query.errors or query.actions):
+    if query.states is None and not query.is_of_rows:
         return [_jobs(query, window, using)]
     states = query.states if query.states is not None else frozenset(JobState)
     return [*_waiting(query, window, states, using), *_ended(query, window, states, using, by_end)]
@@ -57,9 +55,9 @@ def _waiting(
 ) -> Iterator[QuerySet[Any]]:
     if query.finished or query.errors:
         return
-    if JobState.SCHEDULED in states and not (query.actions or query.workers or query.overdue):
+    if JobState.SCHEDULED in states and narrow.may_be_timers(query):
         timers: Any = Timer.objects.using(using).filter(due_at__gte=window.start, due_at__lt=window.end)
-        yield _satellites(timers, query, window)
+        yield _satellites(narrow.timers(timers, query), query, window)
     if in_entries := states - FINAL:
         places = Q()
         if len(in_entries) < len(_IN_ENTRY):
@@ -73,23 +71,23 @@ def _waiting(
             entries = entries.filter(action_id__in=query.actions)
         if query.workers:
             entries = entries.filter(process_id__in=query.workers)
-        if query.overdue:
-            entries = entries.filter(run_at__lt=Now() - OVERDUE, parked__isnull=True)
-        yield _satellites(entries, query, window)
+        yield _satellites(narrow.entries(entries, query), query, window)
 
 
 def _ended(
     query: Query, window: Window, states: frozenset[JobState], using: str, by_end: bool
 ) -> Iterator[QuerySet[Any]]:
     """One place for each state that has an index of its own."""
-    if query.workers or query.overdue:
+    if query.workers or query.named:
         return
     final = states & FINAL
     kinds: list[frozenset[JobState]] = [frozenset({state}) for state in _UNHAPPY if state in final]
     if JobState.COMPLETED in final:
         kinds = [final]
     for kind in kinds:
-        found: Any = Outcome.objects.using(using).filter(**_outcomes(query, window, kind))
+        found: Any = narrow.outcomes(
+            Outcome.objects.using(using).filter(**_outcomes(query, window, kind)), query, window
+        )
         joined = {f"job__{lookup}": values for lookup, values in query.wanted.items()}
         unjoined = {f"job__{lookup}": values for lookup, values in query.unwanted.items()}
         if query.crons:

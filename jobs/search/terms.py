@@ -28,7 +28,10 @@ FIELDS: dict[str, str] = {
     "cron": "id of the cron definition that fired",
     "action": "number of the command or operation that put the job where it is",
     "worker": "id of the process that runs it now",
-    "is": "overdue: its time has come more than 10 seconds ago and nobody has it",
+    "is": "overdue: its time has come more than 10 seconds ago and nobody has it; held: a hold keeps it from starting; stuck: the process that has it is gone",
+    "late": "how long after its time it started, or has waited since: >5m, <10s, 1m..1h",
+    "ran": "how long its last attempt ran, or has run: >10m, <1s, 1m..1h",
+    "attempt": "how many attempts it has used: 3, >3, 2..5",
     "due": "window of due times",
     "finished": "window in which jobs ended",
 }
@@ -40,6 +43,13 @@ ALIASES = {
     "fingerprint": "error",
     "slug": "tenant",
     "failed": "finished",
+    "op": "action",
+    "operation": "action",
+    "attempts": "attempt",
+    "retries": "attempt",
+    "lateness": "late",
+    "duration": "ran",
+    "runtime": "ran",
 }
 """What people write elsewhere; only for telling them what it is called here."""
 

@@ -12,7 +12,7 @@ from jobs.search.window import MAX, Window
 
 EXAMPLES = "today, tomorrow, last-24h, next-1h, -2d..now, 2026-12-01, 2026-12-01T09:00..2026-12-01T10:00"
 
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _SPAN = re.compile(r"(last|next)-(\d{1,5})([smhdw])")
 _OFFSET = re.compile(r"([+-])(\d{1,6})([smhdw])")
 _DAY = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
@@ -70,10 +70,10 @@ def _read(text: str, now: datetime) -> Window | None:
     if text in _WORDS:
         return _day(here.year, here.month, here.day, zone, _WORDS[text])
     if match := _SPAN.fullmatch(text):
-        length = timedelta(**{_UNITS[match[3]]: int(match[2])})
+        length = timedelta(**{UNITS[match[3]]: int(match[2])})
         return Window(now - length, now) if match[1] == "last" else Window(now, now + length)
     if match := _OFFSET.fullmatch(text):
-        offset = timedelta(**{_UNITS[match[3]]: int(match[2])})
+        offset = timedelta(**{UNITS[match[3]]: int(match[2])})
         return _moment(now - offset if match[1] == "-" else now + offset)
     if match := _DAY.fullmatch(text):
         return _day(int(match[1]), int(match[2]), int(match[3]), zone, 0)

@@ -197,6 +197,7 @@ def _pages() -> dict[str, str]:
         "tenant's": f"{base}/job/?q=tenant:tenant7",
         "job": f"{base}/job/{job.pk}/change/",
         "errors": f"{base}/job/errors/",
+        "waiting": f"{base}/job/waiting/",
         "forecast": f"{base}/job/forecast/",
         "queues": f"{base}/queue/",
         "queue": f"{base}/queue/one/?name=queue7",

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.contrib.auth.models import User
 from django.utils.http import urlencode
 
-from jobs.models import CronDefinition, Job, OperatorAction, Process, Queue, Tenant
+from jobs.models import CronDefinition, Job, OperatorAction, Process, Queue, Tenant, Triage
 from jobs.results import Failed
 from jobs.text import ErrorText
 from tests.browser.world import hold
@@ -38,11 +38,14 @@ def plant(connection: Connection, user: User) -> list[str]:
         skipped={ATTACK: 1},
         target={"jobs": [ATTACK], ATTACK: 1},
     )
+    Triage.objects.create(fingerprint=ATTACK[:16], state="known", owner=ATTACK, note=ATTACK, by=ATTACK)
+    OperatorAction.objects.create(verb="deploy", actor_name="x", target={"deploy": name})
     hold("queue", name)
     tenant = Tenant.objects.get(slug=name)
     base, named = "/admin/jobs", urlencode({"name": name})
     return [
         f"{base}/", f"{base}/job/", f"{base}/job/failed/", f"{base}/job/errors/", f"{base}/job/forecast/",
+        f"{base}/job/waiting/", f"{base}/job/errors/triage/?{urlencode({'fingerprint': ATTACK[:16]})}",
         f"{base}/job/types/", f"{base}/job/types/one/?{named}", f"{base}/queue/", f"{base}/queue/one/?{named}",
         f"{base}/queue/{queue.pk}/change/", f"{base}/tenant/", f"{base}/tenant/{tenant.pk}/change/",
         f"{base}/process/", f"{base}/process/workers/", f"{base}/process/{worker}/change/",

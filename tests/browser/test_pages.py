@@ -32,6 +32,8 @@ def addresses(world: World) -> dict[str, str]:
         "jobs": f"{base}/job/",
         "failed": f"{base}/job/failed/",
         "errors": f"{base}/job/errors/",
+        "waiting": f"{base}/job/waiting/",
+        "triage": f"{base}/job/errors/triage/?fingerprint=00000000000000aa",
         "forecast": f"{base}/job/forecast/",
         "queues": f"{base}/queue/",
         "queue": f"{base}/queue/one/?name=test.echo",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from io import StringIO
 
 import pytest
+from django.core.management import call_command
 from django.test import Client
+from django.utils.html import escape
 
 from jobs import tenants
 from jobs.leases import end
 from jobs.models import OperatorAction, Process, Queue, Tenant
+from jobs.operator import Shell
 from jobs.states import JobState
-from tests.db.test_admin_tools import audit, messages_of
+from tests.db.test_admin_tools import audit, messages_of, operator_with
 from tests.factories import Connection, job_in, process, schedule
 
 pytestmark = pytest.mark.django_db
@@ -120,3 +124,43 @@ def test_the_audit_is_filtered_by_known_verbs(admin_client: Client) -> None:
     assert [action.verb for action in page.context["cl"].result_list] == ["cancel"]
     assert '<span class="state state-denied">denied</span>' in page.text
     assert admin_client.get("/admin/jobs/operatoraction/", {"reason__iregex": "x"}).status_code == 400
+
+
+@pytest.mark.parametrize("kind", ["tenant", "queue"])
+def test_of_two_who_edit_the_same_limits_the_second_is_told(
+    admin_client: Client, tenant: Tenant, kind: str
+) -> None:
+    row = tenant if kind == "tenant" else Queue.objects.create(name="acme")
+    url = f"/admin/jobs/{kind}/{row.pk}/change/"
+    form = admin_client.get(url).context["adminform"].form
+    seen = form["seen"].value()
+    assert f'value="{escape(seen)}"' in admin_client.get(url).text
+    mine = {"weight": "1", "max_running": "20", "rate_per": "second", "seen": seen}
+    call_command("jobs", "limits", f"--{kind}", "acme", "--max-running", "40", stdout=StringIO())
+    response = admin_client.post(url, mine)
+    (error,) = response.context["adminform"].form.non_field_errors()
+    assert error.startswith(f"{Shell().get_username()}, ")
+    assert error.endswith("has changed this meanwhile: max running nothing → 40. Load it again.")
+    row.refresh_from_db()
+    assert row.max_running == 40
+    again = admin_client.get(url).context["adminform"].form["seen"].value()
+    assert admin_client.post(url, {**mine, "seen": again}).status_code == 302
+    row.refresh_from_db()
+    assert row.max_running == 20
+    assert "seen" not in OperatorAction.objects.latest("id").after
+
+
+def test_a_broken_memory_of_what_was_seen_changes_nothing(admin_client: Client, tenant: Tenant) -> None:
+    for seen in ("x", "[]", "{}", '{"weight": 1}'):
+        response = admin_client.post(
+            f"{TENANTS}{tenant.pk}/change/", {"weight": "3", "rate_per": "second", "seen": seen}
+        )
+        assert response.context["adminform"].form.non_field_errors() == [
+            "This form is broken: load it again."
+        ]
+
+
+def test_who_may_only_look_has_no_memory_in_the_page(tenant: Tenant) -> None:
+    page = operator_with("view_tenant").get(f"{TENANTS}{tenant.pk}/change/")
+    assert page.status_code == 200
+    assert 'name="seen"' not in page.text

@@ -18,9 +18,11 @@ from jobs.models import (
     OperatorAction,
     Process,
     Queue,
+    RollupProgress,
     SavedView,
     Tenant,
     TenantMember,
+    Triage,
 )
 from jobs.results import Failed
 from jobs.text import ErrorText
@@ -84,6 +86,9 @@ def pages(connection: Connection) -> dict[str, str]:
         verb="cancel", query=ATTACK, arguments={IMAGE: ATTACK}, reason=ATTACK, author_name=ATTACK, action_id=action.pk,
         cutoff=job.created_at, ceiling=1, rate=1, note=ATTACK, skipped={ATTACK: 1},
     )  # fmt: skip
+    Triage.objects.create(fingerprint=IMAGE[:16], state="known", owner=ATTACK, note=ATTACK, by=ATTACK)
+    OperatorAction.objects.create(verb="deploy", actor_name="x", target={"deploy": ATTACK[:100]})
+    RollupProgress.objects.create(first=job.created_at, second=job.created_at, hour=job.created_at)
     SavedView.objects.create(
         name=ATTACK[:60], query=ATTACK, owner=User.objects.create_user(ATTACK), shared=True
     )
@@ -109,6 +114,9 @@ def pages(connection: Connection) -> dict[str, str]:
         "a search that finds": f"{JOBS}?{urlencode({'q': '-state:scheduled due:-1d..+1d'})}",
         "operation": f"/admin/jobs/operation/new/retry/?{urlencode({'q': ATTACK})}",
         "operation with samples": f"/admin/jobs/operation/new/retry/?{urlencode({'q': 'state:failed'})}",
+        "errors": f"{JOBS}errors/",
+        "triage": f"{JOBS}errors/triage/?{urlencode({'fingerprint': IMAGE[:16]})}",
+        "overview": "/admin/jobs/?span=24h",
         "no such job": f"{JOBS}{SCRIPT.replace('/', '_2F')}/change/",
     }
 
@@ -137,6 +145,8 @@ def test_confirm_reveal_preview_and_messages_are_clean(admin_client: Client, pag
         ("/admin/jobs/crondefinition/preview/", rule),
         ("/admin/jobs/crondefinition/add/", {**rule, "name": ATTACK, "job_type": ATTACK, "payload": ATTACK}),
         (pages["queue"], {"max_running": "0"}),
+        (pages["triage"], {"state": "mended", "owner": ATTACK[:150], "note": ATTACK, "seen": ATTACK[:40]}),
+        (f"{JOBS}export/", {"q": ATTACK, "format": ATTACK}),
     ]
     for url, data in posts:
         response = admin_client.post(url, data, follow=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -11,12 +12,13 @@ from django.test import Client
 from dispatch.rollup import Rollups
 from jobs import clock
 from jobs.clock import DatabaseClock
-from jobs.console import remember
+from jobs.console import health, remember
 from jobs.leases import end, register
 from jobs.models import CronDefinition, Hold, Job, ProcessKind, Tenant
 from jobs.newjob import NewJob
 from jobs.results import Failed
 from jobs.search import guard
+from jobs.sql import load
 from jobs.states import JobState
 from jobs.text import ErrorText
 from tests.db.test_admin_tools import (
@@ -42,8 +44,10 @@ PAGES = {
     "dispatchers": f"{BASE}/process/dispatchers/",
     "health": f"{BASE}/job/health/",
 }
+ALL = PAGES | {"waiting": f"{BASE}/job/waiting/"}
+"""Also what asks the rules of the claim about each kind of job."""
 BUDGET = 8
-AUTH = re.compile(r'"(django_session|auth_\w+)"|^(BEGIN|COMMIT|SAVEPOINT|RELEASE)|set_config')
+AUTH = re.compile(r'"(django_session|auth_\w+|jobs_preference)"|^(BEGIN|COMMIT|SAVEPOINT|RELEASE)|set_config')
 
 
 @pytest.fixture
@@ -101,17 +105,17 @@ def test_a_second_look_at_the_overview_costs_next_to_nothing(operator: Client) -
     assert again == []
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", ALL)
 def test_no_page_counts_jobs_or_leaves_its_days(operator: Client, connection: Connection, name: str) -> None:
     job_in(JobState.FAILED, connection)
-    for sql in own(operator, PAGES[name]):
+    for sql in own(operator, ALL[name]):
         if not re.search(r"\bjobs_(job|timer|outcome|attempt)\b", sql) or "pg_class" in sql:
             continue
         assert "LIMIT" in sql
         assert days_of(leaves_visited(sql)) <= day_names(datetime.now(UTC).date(), -31, 1)
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_database_that_is_slow_is_told_and_the_page_stays(
     operator: Client, connection: Connection, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -126,12 +130,12 @@ def test_a_database_that_is_slow_is_told_and_the_page_stays(
             "jobs_rollup",
         ):
             connection.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE")
-        page = operator.get(PAGES[name])
+        page = operator.get(ALL[name])
     assert page.status_code == 200
     if name != "health":  # it reads none of these
         assert "and was stopped" in page.text
         assert "Try again" in page.text
-    assert operator.get(PAGES[name]).status_code == 200
+    assert operator.get(ALL[name]).status_code == 200
 
 
 def test_the_part_that_refreshes_is_a_part_and_not_sent_twice(
@@ -147,10 +151,26 @@ def test_the_part_that_refreshes_is_a_part_and_not_sent_twice(
     assert operator.get(url, headers={"If-None-Match": '"other"'}).status_code == 200
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", ALL)
 def test_pages_answer_to_get_alone(operator: Client, name: str) -> None:
     if name != "overview":
-        assert operator.post(PAGES[name]).status_code == 405
+        assert operator.post(ALL[name]).status_code == 405
+
+
+def test_what_the_server_does_not_tell_is_unknown_and_the_rest_stays(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember.forget()
+
+    def broken(name: Any) -> Any:
+        return "SELECT 1 / 0" if name == "console/server" else load(name)
+
+    monkeypatch.setattr(health, "load", broken)
+    page = operator.get(ALL["health"])
+    assert page.status_code == 200
+    assert "It could not be asked: division by zero" in page.text
+    assert page.context["lines"]
+    remember.forget()
 
 
 def problems(client: Client) -> str:
@@ -209,9 +229,9 @@ def test_failures_of_one_kind_are_one_line(operator: Client, connection: Connect
         )
     finish(connection, claim(connection, schedule("test.echo"), worker), failed(final=True))
     page = operator.get(PAGES["errors"])
-    counts = [group.count for group, *_ in page.context["groups"]]
-    assert counts == [5, 1]
-    (group, trend, line), _ = page.context["groups"]
+    cards = page.context["cards"]
+    assert [card.group.count for card in cards] == [5, 1]
+    group, trend, line = cards[0].group, cards[0].trend, cards[0].line
     assert (group.job_type, group.tenant) == ("test.noop", "acme")
     assert "order &lt;n&gt; is gone" in page.text
     assert sum(group.buckets) == 5
@@ -227,7 +247,7 @@ def test_failures_without_a_fingerprint_are_one_when_their_words_are(
         finish(connection, claim(connection, schedule(), worker), failed(final=True))
     connection.execute("UPDATE jobs_outcome SET error_fingerprint = NULL, error = 'order ' || random()")
     page = operator.get(PAGES["errors"])
-    assert [group.count for group, *_ in page.context["groups"]] == [3]
+    assert [card.group.count for card in page.context["cards"]] == [3]
 
 
 def test_what_waits_for_another_attempt_is_told_with_its_error(
@@ -237,7 +257,7 @@ def test_what_waits_for_another_attempt_is_told_with_its_error(
     page = operator.get(PAGES["errors"])
     (line,) = page.context["retrying"]
     assert (line.job_type, line.count, line.message) == ("test.noop", 1, "no")
-    assert page.context["groups"] == []
+    assert page.context["cards"] == []
 
 
 def test_the_forecast_adds_what_cron_will_fire(operator: Client, connection: Connection) -> None:
@@ -350,7 +370,7 @@ def test_health_shows_the_days_and_what_will_become_of_them(operator: Client, co
 
 def test_what_is_held_is_on_every_page(operator: Client, connection: Connection) -> None:
     Hold.objects.create(scope="tenant", key="acme", reason="unpaid", by="ada")
-    for url in (*PAGES.values(), f"{BASE}/job/", f"{BASE}/crondefinition/add/"):
+    for url in (*ALL.values(), f"{BASE}/job/", f"{BASE}/crondefinition/add/"):
         remember.forget()
         page = operator.get(url)
         if page.status_code == 200:

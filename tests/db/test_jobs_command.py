@@ -12,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from jobs import clock, holds, operations
-from jobs.models import Hold, OperatorAction, Queue, Tenant
+from jobs.models import Hold, OperatorAction, Queue, Tenant, Triage
 from jobs.operator import Shell
 from tests.db.test_admin_tools import user_with
 from tests.factories import schedule
@@ -206,3 +206,23 @@ def test_what_an_operation_cannot_is_refused(words: tuple[str, ...], told: str) 
 def test_without_operations_the_list_says_none() -> None:
     assert run("operations", "list") == ("none", "")
     assert asked("operations", "list") == {"operations": []}
+
+
+def test_errors_are_sorted_and_a_deploy_is_marked() -> None:
+    answer = asked(
+        "triage", "00000000000000aa", "known", "--owner", "maria", "--until", "2h", "--reason", "#12"
+    )
+    assert answer["state"] == "known"
+    row = Triage.objects.get()
+    assert (row.owner, row.note, row.by) == ("maria", "#12", Shell().get_username())
+    assert row.until
+    assert HOUR < row.until - clock.now() <= 2 * HOUR
+    assert run("triage", "00000000000000aa", "new") == ("errors 00000000000000aa are new", "")
+    assert not Triage.objects.exists()
+    with pytest.raises(CommandError, match="1 to 16 characters"):
+        run("triage", "x" * 17, "known")
+    with pytest.raises(CommandError, match="still to come"):
+        run("triage", "x", "known", "--until", "2020-01-01T00:00Z")
+    assert asked("deploy", "v1.2.3")["deploy"] == "v1.2.3"
+    verbs = list(OperatorAction.objects.order_by("id").values_list("verb", flat=True))
+    assert verbs == ["triage", "triage", "deploy"]

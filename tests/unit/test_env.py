@@ -197,7 +197,7 @@ def test_scheduler_variables_have_the_types_of_their_settings(monkeypatch: pytes
         (
             "SCHEDULER_LEESE",
             "30",
-            "SCHEDULER_LEESE is no setting; there are SCHEDULER_APPS, SCHEDULER_AUDIT_RETENTION",
+            "SCHEDULER_LEESE is no setting; there are SCHEDULER_APPROVE_ABOVE, SCHEDULER_APPS, SCHEDULER_AUDIT_RETENTION",
         ),
     ],
 )

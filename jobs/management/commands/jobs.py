@@ -1,4 +1,5 @@
-"""What an operator does at the command line: ask why a job waits, cancel and retry jobs, pause and resume, set limits.
+"""What an operator does at the command line: ask why a job waits, cancel and retry jobs, pause and resume, set limits,
+sort errors, mark a deploy.
 
 Each is recorded like a click in the console, under the name of the account. Exit status: 0 done, 1 refused or nothing
 changed, 2 a wrong command line.
@@ -18,8 +19,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from jobs import clock, holds, limiting, operator
 from jobs.errors import SchedulerError
 from jobs.management import arguments, operations
-from jobs.models import Hold, HoldScope, Job, Queue, Tenant, TenantQueueLimit
+from jobs.models import Hold, HoldScope, Job, Queue, Tenant, TenantQueueLimit, TriageState
 from jobs.registry import registry
+from jobs.triage import NEW
 
 ABSENT: dict[str, Any] = {"default": argparse.SUPPRESS}
 """None means unlimited, so what is not given is not there."""
@@ -69,6 +71,17 @@ class Command(BaseCommand):
         limits.add_argument("--burst", **ABSENT, type=arguments.limit, help="starts that may be saved up")
         operations.add_arguments(verb("operations", "what bulk operations are at; pause, resume or stop one"))
         limits.add_argument("--noisy-share", **ABSENT, type=arguments.share, help="0.01 to 1, of a queue")
+        triage = verb(
+            "triage", "say of a group of errors that it is known, ignored or mended; new: take it back"
+        )
+        triage.add_argument("fingerprint", help="of the errors, as the console and failed jobs show it")
+        triage.add_argument("state", choices=(NEW, *TriageState.values))
+        triage.add_argument("--owner", default="", help="who takes care of it")
+        triage.add_argument(
+            "--until", type=arguments.moment, help="then it is new again: 2026-12-31T18:00Z, 2h, 7d"
+        )
+        deploy = verb("deploy", "mark on the charts that something new runs from now on")
+        deploy.add_argument("name", help="version, tag or commit")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
         act: Callable[[dict[str, Any]], Answer] = getattr(self, f"_{verb}")
@@ -100,11 +113,13 @@ class Command(BaseCommand):
 
     def _pause(self, options: dict[str, Any]) -> Answer:
         scope, key = options["scope"], options["key"]
-        until: datetime | timedelta | None = options["until"]
-        if isinstance(until, timedelta):
-            until += clock.now(options["database"])
         made = operator.pause(
-            operator.Shell(), scope, key, reason=options["reason"], until=until, using=options["database"]
+            operator.Shell(),
+            scope,
+            key,
+            reason=options["reason"],
+            until=_at(options),
+            using=options["database"],
         )
         if scope == HoldScope.TYPE and registry.get(key) is None:
             self.stderr.write(f"warning: no type {key!r} is registered here")
@@ -140,6 +155,24 @@ class Command(BaseCommand):
         if warning := limiting.warning_of(row):
             self.stderr.write(f"warning: {warning}")
         return _limited(row), [_line(row)]
+
+    def _triage(self, options: dict[str, Any]) -> Answer:
+        row = operator.triage(
+            operator.Shell(), options["fingerprint"], options["state"], owner=options["owner"],
+            note=options["reason"], until=_at(options), using=options["database"],
+        )  # fmt: skip
+        found = {"fingerprint": options["fingerprint"], "state": options["state"], "until": row and row.until}
+        return found, [f"errors {options['fingerprint']} are {options['state']}"]
+
+    def _deploy(self, options: dict[str, Any]) -> Answer:
+        made = operator.deploy(operator.Shell(), options["name"], options["reason"], options["database"])
+        return {"action": made.pk, "deploy": made.target["deploy"]}, [f"marked {made.target['deploy']}"]
+
+
+def _at(options: dict[str, Any]) -> datetime | None:
+    """The time of --until, which may be so long from now."""
+    until: datetime | timedelta | None = options["until"]
+    return clock.now(options["database"]) + until if isinstance(until, timedelta) else until
 
 
 def _target(parser: CommandParser) -> None:

@@ -1,5 +1,6 @@
 -- failures: the latest of a window, by fingerprint (without one, by text): how many, since when, when in the window, and
--- the latest job of each. Rides on the failed outcomes' own index; stops at the cap.
+-- the latest job of each, what people have said of it, and the deploys of the window. Rides on the failed outcomes' own
+-- index; stops at the cap.
 WITH latest AS (
     SELECT job_id, due_at, finished_at, attempt, error, error_fingerprint AS fingerprint
     FROM jobs_outcome
@@ -21,7 +22,15 @@ groups AS (
     FROM places GROUP BY 1, 2 ORDER BY n DESC, last DESC LIMIT %(groups)s
 )
 SELECT groups.fingerprint, groups.n, groups.first, groups.last, groups.buckets, groups.job_id,
-    latest.due_at, latest.error, latest.attempt, job.job_type, tenant.slug, whole.n, whole.first
+    latest.due_at, latest.error, latest.attempt, job.job_type, tenant.slug, whole.n, whole.first,
+    triage.state, triage.until, triage.at, triage.owner, triage.note, triage.by,
+    (
+        SELECT jsonb_agg(jsonb_build_array(at, target ->> 'deploy') ORDER BY id) FROM (
+            SELECT id, at, target FROM jobs_operatoraction
+            WHERE verb = 'deploy' AND result = 'done' AND at >= %(since)s AND at < %(until)s
+            ORDER BY id DESC LIMIT 20
+        ) deploys
+    )
 FROM groups
 CROSS JOIN (SELECT count(*) AS n, min(finished_at) AS first FROM latest) whole
 JOIN latest ON latest.job_id = groups.job_id
@@ -32,4 +41,5 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) job ON true
 LEFT JOIN jobs_tenant tenant ON tenant.id = job.tenant_id
+LEFT JOIN jobs_triage triage ON triage.fingerprint = groups.fingerprint
 ORDER BY groups.n DESC, groups.last DESC
