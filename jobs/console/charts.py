@@ -50,6 +50,16 @@ class Chart:
     rows: list[tuple[str, list[str]]] = field(default_factory=list)
     marks: tuple[str, str, str] = ("", "", "")
     """Words below: left, middle, right."""
+    urls: Sequence[str] = ()
+    """Where each label leads; empty: nowhere."""
+
+    @property
+    def lines_of_table(self) -> list[tuple[str, str, list[str]]]:
+        """Each row with where it leads."""
+        return [
+            (label, self.urls[place] if place < len(self.urls) else "", texts)
+            for place, (label, texts) in enumerate(self.rows)
+        ]
 
     @property
     def is_empty(self) -> bool:
@@ -95,7 +105,8 @@ def columns(
     if level is not None:
         y = HEIGHT - HEIGHT * level / top
         lines.append(Line(f"0,{y:.2f} {WIDTH:g},{y:.2f}", "level"))
-    return Chart(label, series, labels, text(top), bars, lines, _rows(labels, series, text), _marks(labels))
+    table = _rows(labels, series, text)
+    return Chart(label, series, labels, text(top), bars, lines, table, _marks(labels), urls)
 
 
 def curves(

@@ -58,11 +58,12 @@ class TenantAdmin(Limited):
     list_display = ("slug", "condition", "running", "waiting", "oldest", "limit", "weight", "late", "failed")
     search_fields = ("slug",)
     search_help_text = "Part of a tenant's name"
+    empty = "No tenant yet. One appears with its first job; added here, it has its limits before that."
     fieldsets = (
         (
             None,
             {
-                "fields": ("slug", "weight", "max_running"),
+                "fields": ("slug", ("weight", "max_running")),
                 "description": "A tenant can be deleted when it has no jobs of any kept day. To stop its jobs, hold it or "
                 "set max running to 0.",
             },
@@ -70,11 +71,11 @@ class TenantAdmin(Limited):
         (
             "For a while",
             {
-                "fields": ("temporary_max_running", "temporary_until"),
+                "fields": (("temporary_max_running", "temporary_until"),),
                 "description": "Instead of max running, until a time; then max running holds again by itself.",
             },
         ),
-        ("Rate", {"fields": ("rate", "rate_per", "burst")}),
+        ("Rate", {"fields": (("rate", "rate_per", "burst"),)}),
         ("While others wait", {"fields": ("noisy_exempt",)}),
     )
 
@@ -164,7 +165,7 @@ class QueueAdmin(Limited):
         (
             None,
             {
-                "fields": ("name", "max_running", "rate", "rate_per", "burst", "noisy_share"),
+                "fields": ("name", ("max_running", "noisy_share"), ("rate", "rate_per", "burst")),
                 "description": "A queue exists by being named. A row here gives it a limit; without one it has none.",
             },
         ),

@@ -207,6 +207,8 @@ def _pages() -> dict[str, str]:
         "workers": f"{base}/process/workers/",
         "dispatchers": f"{base}/process/dispatchers/",
         "cron": f"{base}/crondefinition/",
+        "cron preview": f"{base}/crondefinition/preview/?expression=30+2+*+*+*&timezone=Europe/Berlin",
+        "retry all": f"{base}/operation/new/retry/?q=state:failed+tenant:tenant7+finished:last-24h",
         "operations": f"{base}/operation/",
         "holds": f"{base}/hold/",
         "audit": f"{base}/operatoraction/",
