@@ -146,6 +146,9 @@ def chart(found: Forecast, site: str = "admin") -> Chart:
 
 
 def _jobs_of(minute: Minute, site: str) -> str:
+    """Empty where there is nothing but fires of cron: their jobs have not been written yet."""
+    if not minute.jobs:
+        return ""
     window = f"{moment_text(minute.start)}..{moment_text(minute.start + MINUTE)}"
     return sections.search(site, due=window)
 

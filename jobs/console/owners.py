@@ -55,7 +55,7 @@ class Limited(Audited):
 class TenantAdmin(Limited):
     mixes_tenants = False
     name_field = "slug"
-    list_display = ("slug", "condition", "running", "waiting", "oldest", "limit", "weight", "late", "failed")
+    list_display = ("name", "condition", "running", "waiting", "oldest", "limit", "weight", "late", "failed")
     search_fields = ("slug",)
     search_help_text = "Part of a tenant's name"
     empty = "No tenant yet. One appears with its first job; added here, it has its limits before that."
@@ -125,6 +125,10 @@ class TenantAdmin(Limited):
         except TenantInUse as error:
             self.message_user(request, str(error), messages.ERROR)
         return HttpResponseRedirect(reverse("admin:jobs_tenant_change", args=[object_id]))
+
+    @admin.display(description="tenant")
+    def name(self, tenant: Any) -> str:
+        return show.visible(tenant.slug)
 
     @admin.display(description="state")
     def condition(self, tenant: Any) -> str:

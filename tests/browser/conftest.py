@@ -21,7 +21,7 @@ ARGS = [
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 ]  # fmt: skip
 LOOKS = [("desktop", "light"), ("phone", "dark")]
-"""Each page is checked in both themes, whichever it is used in."""
+"""`test_pages` sees every page in both themes on both."""
 
 
 @pytest.fixture(scope="session")

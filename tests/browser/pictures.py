@@ -1,5 +1,5 @@
 """`python -m tests.browser.pictures FOLDER`: a picture of every page of the console, with data, empty and too slow, on a
-desk and on a phone, light and dark. `--docs` also makes those of docs/images of them (with ImageMagick's `convert`)."""
+desk and on a phone, light and dark. `--docs` also makes those of docs/images of them (with Pillow)."""
 
 from __future__ import annotations
 
@@ -45,14 +45,12 @@ def main() -> int:
 
 def make_small(source: Path, target: Path) -> None:
     """The top of the page in few colours, and in fewer while it is too large."""
+    from PIL import Image
+
+    with Image.open(source) as picture:
+        top = picture.convert("RGB").crop((0, 0, picture.width, min(picture.height, HEIGHT)))
     for colours in (COLOURS, COLOURS // 2, COLOURS // 4):
-        subprocess.run(
-            [
-                "convert", source, "-crop", f"x{HEIGHT}+0+0", "+repage", "+dither", "-colors", str(colours),
-                "-define", "png:compression-level=9", "-strip", f"PNG8:{target}",
-            ],
-            check=True,
-        )  # fmt: skip
+        top.quantize(colours, dither=Image.Dither.NONE).save(target, optimize=True)
         if target.stat().st_size <= MOST:
             return
     raise SystemExit(f"{target} has {target.stat().st_size:,} bytes")

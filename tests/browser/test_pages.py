@@ -6,12 +6,14 @@ With SCREENSHOTS=folder each leaves its pictures there, and those of the empty a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
 
 from jobs.console import remember
 from jobs.models import Hold, Operation, OperatorAction, Process, Queue, Tenant
+from jobs.search import guard
 from tests.browser.visit import SIZES, Visit
 from tests.browser.world import World, build, hold, under_way
 from tests.factories import Connection
@@ -94,7 +96,7 @@ def judged(desk: Visit, name: str, axe: str) -> list[str]:
         for size in SIZES:
             desk.resize(size)
             desk.shoot(name)
-            wrong += desk.wrong(axe)
+            wrong += desk.wrong(axe, in_both=True)
     return wrong
 
 
@@ -106,6 +108,11 @@ def test_every_page_is_useful_when_there_is_nothing(desk: Visit, axe: str, maria
         "/admin/jobs/job/forecast/": "Nothing comes due in the next hour.",
         "/admin/jobs/queue/one/?name=nowhere": "No type of this code names it",
         "/admin/jobs/job/types/one/?name=nowhere": "No code here",
+        "/admin/jobs/tenant/": "No tenant yet.",
+        "/admin/jobs/crondefinition/": "No cron definition yet.",
+        "/admin/jobs/operation/": "No operation yet.",
+        "/admin/jobs/operatoraction/": "Nothing yet.",
+        "/admin/jobs/hold/": "Nothing is held.",
         "/admin/jobs/process/workers/": "No worker is alive.",
         "/admin/jobs/process/dispatchers/": "No dispatcher is alive",
         "/admin/jobs/job/health/": "Days ahead",
@@ -113,14 +120,21 @@ def test_every_page_is_useful_when_there_is_nothing(desk: Visit, axe: str, maria
     for path, words in told.items():
         desk.go(path)
         assert words in desk.content(), path
-        assert (
-            judged(
-                desk,
-                "empty-" + path.removeprefix("/admin/").partition("?")[0].strip("/").replace("/", "-"),
-                axe,
-            )
-            == []
-        )
+        name = path.removeprefix("/admin/").partition("?")[0].strip("/").replace("/", "-")
+        assert not (wrong := judged(desk, f"empty-{name}", axe)), "\n".join(wrong)
+
+
+def test_a_page_that_took_too_long_says_so(
+    desk: Visit, connection: Connection, axe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "PATIENCE", timedelta(milliseconds=50))
+    pages = {"slow-overview": "/admin/jobs/", "slow-errors": "/admin/jobs/job/errors/?span=7d"}
+    with connection.transaction():
+        connection.execute("LOCK TABLE jobs_outcome, jobs_queueentry IN ACCESS EXCLUSIVE MODE")
+        for name, path in pages.items():
+            desk.go(path)
+            assert "and was stopped" in desk.content()
+            assert not (wrong := judged(desk, name, axe)), "\n".join(wrong)
 
 
 def test_the_zone_of_the_operator_is_that_of_the_pages(

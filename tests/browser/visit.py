@@ -108,16 +108,19 @@ class Visit:
         wrong = self.wrong(axe)
         assert not wrong, "\n".join(wrong)
 
-    def wrong(self, axe: str) -> list[str]:
-        """Violations of WCAG 2.2 A and AA in both themes, and whether the page is wider than the window."""
+    def wrong(self, axe: str, *, in_both: bool = False) -> list[str]:
+        """Violations of WCAG 2.2 A and AA, `in_both` themes, and whether the page is wider than the window."""
         self.page.wait_for_load_state("load")  # before its styles are there, everything is too small
-        other = SCHEMES[self.scheme == SCHEMES[0]]
         with self.still():
             self.page.evaluate(axe)
             wrong = self._violations(WCAG)
-            self.page.emulate_media(color_scheme=other)
-            wrong += [f"{other}: {each}" for each in self._violations({"type": "rule", "values": OF_COLOUR})]
-            self.page.emulate_media(color_scheme=self.scheme)
+            if in_both:
+                other = SCHEMES[self.scheme == SCHEMES[0]]
+                self.page.emulate_media(color_scheme=other)
+                wrong += [
+                    f"{other}: {each}" for each in self._violations({"type": "rule", "values": OF_COLOUR})
+                ]
+                self.page.emulate_media(color_scheme=self.scheme)
         over = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         return wrong + ([f"{self.path}: {over} px too wide"] if over > 0 else [])
 
