@@ -19,7 +19,7 @@ from tests.browser.world import World, build, hold, under_way
 from tests.factories import Connection
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shop")]
-SHARES = 10
+SHARES = 6
 """So many tests share the pages, that they can run side by side."""
 
 
