@@ -36,13 +36,13 @@ _BOUNDS = ("anchor_at", "run_at", "start_at", "end_at", "max_runs", "jitter", "s
 _STATE = (
     "in_words",
     "next_fires",
-    "next_slot",
-    "last_slot",
+    "next_at",
+    "last_at",
     "runs",
     "revision",
     "broken",
     "source",
-    "created_at",
+    "made_at",
     "ledger",
 )
 _LATE = ("misfire", "misfire_grace", "catchup_window", "catchup_limit", "overlap")
@@ -228,6 +228,10 @@ class CronDefinitionAdmin(Audited):
     @admin.display(description="next slot")
     def next_at(self, definition: CronDefinition) -> str:
         return show.moment(definition.next_slot)
+
+    @admin.display(description="made")
+    def made_at(self, definition: CronDefinition) -> str:
+        return show.moment(definition.created_at)
 
     @admin.display(description="last slot")
     def last_at(self, definition: CronDefinition) -> str:

@@ -35,7 +35,19 @@ def main() -> int:
     parser.add_argument("--docs", action="store_true")
     asked = parser.parse_args()
     folder = asked.folder.resolve()
-    tests = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-m", "browser", "tests/browser/test_pages.py"]
+    tests = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "2",
+        "--dist",
+        "worksteal",
+        "-m",
+        "browser",
+        "tests/browser/test_pages.py",
+    ]
     failed = subprocess.run(tests, cwd=ROOT, env={**os.environ, "SCREENSHOTS": str(folder)}).returncode
     if asked.docs and not failed:
         for name, source in SHOWN.items():
