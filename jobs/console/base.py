@@ -30,6 +30,8 @@ class Page(ModelAdmin):
     list_per_page = 50
     list_max_show_all = 0
     formfield_overrides: ClassVar[Any] = {models.DateTimeField: {"widget": SplitMoment}}
+    empty: ClassVar[str] = ""
+    """What its list says while there is nothing in it."""
     mixes_tenants = True
     """Its rows are not a tenant's: only who sees every tenant sees them. A page that keeps tenants apart says False."""
 
@@ -44,7 +46,9 @@ class Page(ModelAdmin):
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         title = capfirst(str(self.opts.verbose_name_plural))
-        return super().changelist_view(request, {"title": title, **(extra_context or {})})
+        return super().changelist_view(
+            request, {"title": title, "empty": self.empty, **(extra_context or {})}
+        )
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self._is_open(request) and super().has_module_permission(request)
