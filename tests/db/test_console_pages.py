@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -11,7 +12,7 @@ from django.test import Client
 from dispatch.rollup import Rollups
 from jobs import clock
 from jobs.clock import DatabaseClock
-from jobs.console import remember
+from jobs.console import health, remember
 from jobs.leases import end, register
 from jobs.models import CronDefinition, Hold, Job, ProcessKind, Tenant
 from jobs.newjob import NewJob
@@ -153,6 +154,23 @@ def test_the_part_that_refreshes_is_a_part_and_not_sent_twice(
 def test_pages_answer_to_get_alone(operator: Client, name: str) -> None:
     if name != "overview":
         assert operator.post(ALL[name]).status_code == 405
+
+
+def test_what_the_server_does_not_tell_is_unknown_and_the_rest_stays(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember.forget()
+    load = health.load
+
+    def broken(name: Any) -> Any:
+        return "SELECT 1 / 0" if name == "console/server" else load(name)
+
+    monkeypatch.setattr(health, "load", broken)
+    page = operator.get(ALL["health"])
+    assert page.status_code == 200
+    assert "It could not be asked: division by zero" in page.text
+    assert page.context["lines"]
+    remember.forget()
 
 
 def problems(client: Client) -> str:
