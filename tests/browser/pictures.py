@@ -26,7 +26,7 @@ SHOWN = {
     "phone-overview": "overview-phone-light",
 }
 """What docs/console.md shows."""
-HEIGHT, COLOURS, MOST = 1000, 64, 120_000
+HEIGHT, COLOURS, MOST = 1000, 192, 120_000
 
 
 def main() -> int:
