@@ -18,6 +18,7 @@ from jobs.models import CronDefinition, Hold, Job, ProcessKind, Tenant
 from jobs.newjob import NewJob
 from jobs.results import Failed
 from jobs.search import guard
+from jobs.sql import load
 from jobs.states import JobState
 from jobs.text import ErrorText
 from tests.db.test_admin_tools import (
@@ -160,7 +161,6 @@ def test_what_the_server_does_not_tell_is_unknown_and_the_rest_stays(
     operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remember.forget()
-    load = health.load
 
     def broken(name: Any) -> Any:
         return "SELECT 1 / 0" if name == "console/server" else load(name)
