@@ -45,7 +45,7 @@ postgres15: $(READY) ## what touches the database again, on Debian's PostgreSQL 
 	TEST_POSTGRES=15 $(PY) $(PYTEST) -m "not bench" $(ON_15) $(ARGS)
 
 browser: $(READY) $(BROWSER) ## the operator console in Debian's Chromium: journeys, accessibility, policy
-	$(PY) $(PYTEST) -m browser tests/browser $(ARGS)
+	$(PY) $(PYTEST) --dist worksteal -m browser tests/browser $(ARGS)
 
 $(VENV)/.browser: $(VENV)/.ready
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[browser]'

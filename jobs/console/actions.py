@@ -9,7 +9,7 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
 from django.views.decorators.http import require_POST
@@ -83,13 +83,14 @@ class Audit(ChangeList):
 
 class OperatorActionAdmin(ReadOnly):
     mixes_tenants = False
-    list_display = ("when", "verb", "told", "who", "whence", "matched", "changed", "left_alone", "why")
+    list_display = ("when", "verb", "told", "who", "whence", "found", "done", "left_alone", "why")
     list_display_links = ("when", "verb")
     list_filter = (VerbFilter, ResultFilter)
     search_fields = ("actor_name",)
     search_help_text = "The name of who did it"
+    empty = "Nothing yet. Commands, edits and operations are recorded here, with who did it and why; denied ones too."
     fields = (
-        "when", "verb", "told", "who", "whence", "why", "matched", "changed", "requested", "left_alone", "what",
+        "when", "verb", "told", "who", "whence", "why", "found", "done", "requested", "left_alone", "what",
         "change",
     )  # fmt: skip
     actions = None
@@ -98,6 +99,11 @@ class OperatorActionAdmin(ReadOnly):
         view = self.admin_site.admin_view
         export = view(require_POST(partial(exporting.audit, self)))
         return [path("export/", export, name="jobs_operatoraction_export"), *super().get_urls()]
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return super().changelist_view(request, {"title": "Audit", **(extra_context or {})})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[OperatorAction]:
         """Who sees some tenants alone sees what was done to these alone."""
@@ -138,6 +144,14 @@ class OperatorActionAdmin(ReadOnly):
     def why(self, action: OperatorAction) -> str:
         return show.clean(action.reason or show.NOTHING)
 
+    @admin.display(description="matched")
+    def found(self, action: OperatorAction) -> str:
+        return f"{action.matched:,}"
+
+    @admin.display(description="changed")
+    def done(self, action: OperatorAction) -> str:
+        return f"{action.changed:,}"
+
     @admin.display(description="left alone")
     def left_alone(self, action: OperatorAction) -> str:
         if "denied" in action.skipped:
@@ -149,15 +163,19 @@ class OperatorActionAdmin(ReadOnly):
 
     @admin.display(description="target")
     def what(self, action: OperatorAction) -> str:
-        """The jobs and the operation as links; whatever else there is as JSON."""
+        """The jobs and the operation as links; whatever else there is by its name."""
         rest = {name: value for name, value in action.target.items() if name not in ("jobs", "operation")}
         links = [
             (show.link("job", show.visible(job), show.visible(job)),) for job in action.target.get("jobs", [])
         ]
         if operation := action.operation_id:
             links.append((show.link("operation", operation, f"operation {operation}"),))
-        more = format_html('<pre class="json">{}</pre>', _json(rest)) if rest else ""
-        return format_html('<ul class="plain">{}</ul>{}', format_html_join("", "<li>{}</li>", links), more)
+        facts = [(show.clean(name).replace("_", " "), _text(value)) for name, value in rest.items()]
+        return format_html(
+            '<ul class="plain">{}{}</ul>',
+            format_html_join("", "<li>{}</li>", links),
+            format_html_join("", '<li><span class="quiet">{}</span> {}</li>', facts),
+        )
 
     @admin.display(description="before and after")
     def change(self, action: OperatorAction) -> str:
@@ -175,5 +193,5 @@ class OperatorActionAdmin(ReadOnly):
         return format_html('<ul class="plain">{}</ul>', format_html_join("", "<li>{}: {} → {}</li>", rows))
 
 
-def _json(value: Any) -> str:
-    return show.clean(json.dumps(value, indent=2, ensure_ascii=False))
+def _text(value: Any) -> str:
+    return show.clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -32,6 +32,8 @@ class Page(ModelAdmin):
     list_per_page = 50
     list_max_show_all = 0
     formfield_overrides: ClassVar[Any] = {models.DateTimeField: {"widget": SplitMoment}}
+    empty: ClassVar[str] = ""
+    """What its list says while there is nothing in it."""
     mixes_tenants = True
     """Its rows are not a tenant's: only who sees every tenant sees them. A page that keeps tenants apart says False."""
 
@@ -48,7 +50,9 @@ class Page(ModelAdmin):
         if any("\0" in value for values in request.GET.lists() for value in values[1]):
             return HttpResponseRedirect(request.path)  # no column holds it, and Django would fail with it
         title = capfirst(str(self.opts.verbose_name_plural))
-        return super().changelist_view(request, {"title": title, **(extra_context or {})})
+        return super().changelist_view(
+            request, {"title": title, "empty": self.empty, **(extra_context or {})}
+        )
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """What a link fills in; what is no value of its field is left out."""

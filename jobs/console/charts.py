@@ -63,6 +63,16 @@ class Chart:
     marks: tuple[str, str, str] = ("", "", "")
     """Words below: left, middle, right."""
     events: list[Event] = field(default_factory=list)
+    urls: Sequence[str] = ()
+    """Where each label leads; empty: nowhere."""
+
+    @property
+    def lines_of_table(self) -> list[tuple[str, str, list[str]]]:
+        """Each row with where it leads."""
+        return [
+            (label, self.urls[place] if place < len(self.urls) else "", texts)
+            for place, (label, texts) in enumerate(self.rows)
+        ]
 
     @property
     def is_empty(self) -> bool:
@@ -110,7 +120,8 @@ def columns(
         y = HEIGHT - HEIGHT * level / top
         lines.append(Line(f"0,{y:.2f} {WIDTH:g},{y:.2f}", "level"))
     rows = _rows(labels, series, text)
-    return Chart(label, series, labels, text(top), bars, lines, rows, _marks(labels), _events(events))
+    marks, drawn = _marks(labels), _events(events)
+    return Chart(label, series, labels, text(top), bars, lines, rows, marks, drawn, urls)
 
 
 def curves(

@@ -36,13 +36,13 @@ _BOUNDS = ("anchor_at", "run_at", "start_at", "end_at", "max_runs", "jitter", "s
 _STATE = (
     "in_words",
     "next_fires",
-    "next_slot",
-    "last_slot",
+    "next_at",
+    "last_at",
     "runs",
     "revision",
     "broken",
     "source",
-    "created_at",
+    "made_at",
     "ledger",
 )
 _LATE = ("misfire", "misfire_grace", "catchup_window", "catchup_limit", "overlap")
@@ -56,6 +56,7 @@ class CronDefinitionAdmin(Audited):
     list_filter = ("enabled",)
     search_fields = ("name", "job_type")
     search_help_text = "Part of a name or a type"
+    empty = "No cron definition yet. Add one here, or declare it in code with @cron; a dispatcher fires it."
     autocomplete_fields = ("tenant",)
     readonly_fields = (*_STATE, "payload_shape")
     fieldsets = (
@@ -88,6 +89,14 @@ class CronDefinitionAdmin(Audited):
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         kwargs["widget"] = TenantChoice(db_field, self.admin_site)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """The tenant is chosen here, and neither edited nor deleted."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if db_field.name == "tenant" and field is not None:
+            widget: Any = field.widget
+            widget.can_add_related = widget.can_change_related = widget.can_delete_related = False
+        return field
 
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
@@ -219,6 +228,10 @@ class CronDefinitionAdmin(Audited):
     @admin.display(description="next slot")
     def next_at(self, definition: CronDefinition) -> str:
         return show.moment(definition.next_slot)
+
+    @admin.display(description="made")
+    def made_at(self, definition: CronDefinition) -> str:
+        return show.moment(definition.created_at)
 
     @admin.display(description="last slot")
     def last_at(self, definition: CronDefinition) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib.admin.widgets import AutocompleteSelect
@@ -61,6 +61,7 @@ class CronForm(_Form):
         model = CronDefinition
         fields = "__all__"  # the admin's fieldsets choose
         help_texts = HELP
+        labels: ClassVar = {"timezone": "Time zone", "dst": "When the clocks change", "every": "Or every"}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from jobs import clock, rollups
+from jobs.console import sections
 from jobs.console.charts import Chart, Series, columns
 from jobs.console.reading import rows
 from jobs.console.remember import remembered
@@ -19,6 +20,7 @@ from jobs.errors import CronError
 from jobs.models import CronDefinition
 from jobs.models.rollup import Kind
 from jobs.scope import slugs_of
+from jobs.search.times import moment_text
 from jobs.sql import load
 
 MINUTE = timedelta(minutes=1)
@@ -125,20 +127,30 @@ def gather(request: HttpRequest) -> dict[str, Any]:
     found = forecast(None if slugs is None else tuple(slugs))
     return {
         "forecast": found,
-        "chart": chart(found),
+        "chart": chart(found, getattr(request, "current_app", None) or "admin"),
         "is_old": rollups.is_old(found.as_of, clock.now()),
         "measured": MEASURED,
     }
 
 
-def chart(found: Forecast) -> Chart:
+def chart(found: Forecast, site: str = "admin") -> Chart:
+    """Each bar leads to the jobs that are due in its minute."""
     labels = [f"{timezone.localtime(minute.start):%H:%M}" for minute in found.minutes]
     return columns(
         "Jobs due in each minute of the next hour",
         labels,
         [Series("jobs", "due", [minute.total for minute in found.minutes])],
         level=found.capacity,
+        urls=[_jobs_of(minute, site) for minute in found.minutes],
     )
+
+
+def _jobs_of(minute: Minute, site: str) -> str:
+    """Empty where there is nothing but fires of cron: their jobs have not been written yet."""
+    if not minute.jobs:
+        return ""
+    window = f"{moment_text(minute.start)}..{moment_text(minute.start + MINUTE)}"
+    return sections.search(site, due=window)
 
 
 def _fires(

@@ -63,6 +63,10 @@ class HoldAdmin(Audited):
         """What is held does not change: lift it and hold another."""
         return ("scope", "key") if obj else ()
 
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        kwargs["labels"] = {"scope": "What", "key": "Its name"}
+        return super().get_form(request, obj, change, **kwargs)
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 

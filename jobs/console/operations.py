@@ -20,6 +20,7 @@ from jobs.console import show
 from jobs.console.arguments import Arguments
 from jobs.console.base import ReadOnly
 from jobs.console.origin import person
+from jobs.console.page import LIVE, fragment, in_zone, live_part, live_url
 from jobs.models import Operation, OperationState
 from jobs.models.operation import OPEN, OVER
 from jobs.operations.control import visible
@@ -95,6 +96,7 @@ class OperationAdmin(ReadOnly):
     list_display = ("number", "what", "state_badge", "progress", "who", "started")
     list_display_links = ("number",)
     actions = None
+    empty = "No operation yet. One begins with a search of jobs: retry, cancel or move all that fit."
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return visible(request.user)
@@ -105,7 +107,7 @@ class OperationAdmin(ReadOnly):
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
         return [
-            path("new/<slug:verb>/", view(self.new_view), name="jobs_operation_new"),
+            path("new/<slug:verb>/", view(in_zone(self.new_view)), name="jobs_operation_new"),
             path(
                 "<int:object_id>/command/<slug:verb>/",
                 view(require_POST(self.command_view)),
@@ -193,6 +195,10 @@ class OperationAdmin(ReadOnly):
         )
         if operation is None:
             raise Http404(f"There is no operation {object_id[:20]}.")
+        request.current_app = self.admin_site.name
+        part = live_part(request, "operation", lambda _: _progress(operation))
+        if LIVE in request.GET:
+            return fragment(request, part)
         return self._page(
             request,
             "operation_detail",
@@ -202,10 +208,8 @@ class OperationAdmin(ReadOnly):
                 "buttons": _buttons(operation, request.user),
                 "rates": RATES if operation.state not in OVER else None,
                 "again": _again(operation, request.user),
-                "share": _share(operation),
-                "skipped": sorted(operation.skipped.items(), key=lambda item: -item[1]),
-                "pieces": list(operation.pieces.defer("ids", "befores").order_by("-number")[:PIECES]),
-                "silent": _is_silent(operation),
+                "part": part,
+                "live_url": live_url(request),
             },
         )
 
@@ -243,6 +247,18 @@ class OperationAdmin(ReadOnly):
     @admin.display(description="when")
     def started(self, operation: Operation) -> str:
         return show.moment(operation.created_at)
+
+
+def _progress(operation: Operation) -> dict[str, Any]:
+    """How far it is: what changes while the page is open."""
+    return {
+        "operation": operation,
+        "share": _share(operation),
+        "skipped": sorted(operation.skipped.items(), key=lambda item: -item[1]),
+        "pieces": list(operation.pieces.defer("ids", "befores").order_by("-number")[:PIECES]),
+        "silent": _is_silent(operation),
+        "is_over": operation.state in OVER,
+    }
 
 
 def _control(request: HttpRequest, pk: int, verb: str) -> Operation:

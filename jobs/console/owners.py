@@ -57,14 +57,15 @@ class Limited(Audited):
 class TenantAdmin(Limited):
     mixes_tenants = False
     name_field = "slug"
-    list_display = ("slug", "condition", "running", "waiting", "oldest", "limit", "weight", "late", "failed")
+    list_display = ("name", "condition", "running", "waiting", "oldest", "limit", "weight", "late", "failed")
     search_fields = ("slug",)
     search_help_text = "Part of a tenant's name"
+    empty = "No tenant yet. One appears with its first job; added here, it has its limits before that."
     fieldsets = (
         (
             None,
             {
-                "fields": ("slug", "weight", "max_running"),
+                "fields": ("slug", ("weight", "max_running")),
                 "description": "A tenant can be deleted when it has no jobs of any kept day. To stop its jobs, hold it or "
                 "set max running to 0.",
             },
@@ -72,11 +73,11 @@ class TenantAdmin(Limited):
         (
             "For a while",
             {
-                "fields": ("temporary_max_running", "temporary_until"),
+                "fields": (("temporary_max_running", "temporary_until"),),
                 "description": "Instead of max running, until a time; then max running holds again by itself.",
             },
         ),
-        ("Rate", {"fields": ("rate", "rate_per", "burst")}),
+        ("Rate", {"fields": (("rate", "rate_per", "burst"),)}),
         ("While others wait", {"fields": ("noisy_exempt",)}),
     )
 
@@ -127,6 +128,10 @@ class TenantAdmin(Limited):
             self.message_user(request, str(error), messages.ERROR)
         return HttpResponseRedirect(reverse("admin:jobs_tenant_change", args=[object_id]))
 
+    @admin.display(description="tenant")
+    def name(self, tenant: Any) -> str:
+        return show.visible(tenant.slug)
+
     @admin.display(description="state")
     def condition(self, tenant: Any) -> str:
         return show.badge(tenant.fare.condition)
@@ -166,7 +171,7 @@ class QueueAdmin(Limited):
         (
             None,
             {
-                "fields": ("name", "max_running", "rate", "rate_per", "burst", "noisy_share"),
+                "fields": ("name", ("max_running", "noisy_share"), ("rate", "rate_per", "burst")),
                 "description": "A queue exists by being named. A row here gives it a limit; without one it has none.",
             },
         ),

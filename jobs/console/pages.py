@@ -21,13 +21,17 @@ class PageOf:
     gather: Gather
     part: str = ""
     section: str = ""
+    kind: str = ""
+    """Before the name of the one thing that it is about."""
     permission: str = "jobs.view_job"
     mixes_tenants: bool = True
     """Only for who sees all of them."""
 
     def view(self, admin: Any) -> Callable[..., HttpResponse]:
         def page_view(request: HttpRequest) -> HttpResponse:
-            title = show.visible(request.GET.get("name", "")[:100]) if not self.title else self.title
+            title = self.title
+            if not title and (name := request.GET.get("name", "")[:100]):
+                title = f"{self.kind} {show.visible(name)}"
             return console_page(
                 admin,
                 request,
@@ -48,7 +52,7 @@ JOB_PAGES = (
     PageOf("waiting", "waiting", "Why jobs wait", waiting.gather, section="jobs", mixes_tenants=False),
     PageOf("forecast", "forecast", "Forecast", forecast.gather, mixes_tenants=False),
     PageOf("types", "types", "Job types", types.gather),
-    PageOf("type", "types/one", "", types.gather_one, section="types"),
+    PageOf("type", "types/one", "", types.gather_one, section="types", kind="Type"),
     PageOf("health", "health", "Health", health.gather),
 )
 PROCESS_PAGES = (
@@ -59,5 +63,12 @@ PROCESS_PAGES = (
 )
 QUEUES = PageOf("queues", "", "Queues", queues.gather, permission="jobs.view_queue")
 QUEUE = PageOf(
-    "one", "one", "", queues.gather_one, part="queue", section="queues", permission="jobs.view_queue"
+    "one",
+    "one",
+    "",
+    queues.gather_one,
+    part="queue",
+    section="queues",
+    kind="Queue",
+    permission="jobs.view_queue",
 )

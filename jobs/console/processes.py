@@ -20,6 +20,7 @@ class ProcessAdmin(ReadOnly):
     list_display = ("lease_state", "process", "address", "holds", "queue_names", "until")
     list_display_links = ("process",)
     list_filter = ("kind",)
+    empty = "No process yet. Start manage.py rundispatcher and manage.py runworker."
     fields = (
         "lease_state",
         "process",

@@ -13,6 +13,8 @@ import re
 import secrets
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -33,7 +35,9 @@ _JOBS = """
         to_timestamp(ms / 1000.0), 1 + n %% %(tenants)s, 'type' || n %% %(types)s, 'queue' || n %% %(types)s, 0,
         '{"order": 81723}', CASE WHEN n %% 100 = 0 THEN 'mailing' || n %% 1000 END, 20, to_timestamp(ms / 1000.0)
     FROM (
-        SELECT n, (extract(epoch FROM %(start)s::timestamptz) * 1000)::bigint + (random() * %(span)s)::bigint AS ms
+        SELECT n, (
+            extract(epoch FROM %(start)s::timestamptz)::float8 * 1000 + %(span)s::float8 * (%(done)s + n - random()) / %(all)s
+        )::bigint AS ms
         FROM generate_series(1, %(count)s) n
     ) drawn
 """
@@ -140,15 +144,11 @@ def _grow(count: int) -> None:
     )
     span = _span()
     milliseconds = (clock.now() + timedelta(hours=2) - span["start"]) / timedelta(milliseconds=1)
-    for start in range(0, count, BATCH):
-        _ask(
-            _JOBS,
-            count=min(BATCH, count - start),
-            tenants=TENANTS,
-            types=TYPES,
-            start=span["start"],
-            span=milliseconds,
-        )
+    with _bare("jobs_job"):
+        for done in range(0, count, BATCH):
+            values = {"tenants": TENANTS, "types": TYPES, "start": span["start"], "span": milliseconds}
+            _ask(_JOBS, count=min(BATCH, count - done), done=done, all=count, **values)
+            print(f"{done + BATCH:,} of {count:,} jobs written", file=sys.stderr)
     if not _ask("SELECT FROM jobs_queueentry LIMIT 1"):
         _ask(_ENTRIES, count=BACKLOG)
     _ask(_OUTCOMES, **span)
@@ -159,6 +159,21 @@ def _grow(count: int) -> None:
         ).fetchall():
             connection.execute(f"VACUUM ANALYZE {leaf}")
         Rollups().run_once(connection, clock.now())
+
+
+@contextmanager
+def _bare(table: str) -> Iterator[None]:
+    """Without its indexes but the key: millions of rows are written in a third of the time."""
+    found = _ask(
+        "SELECT indexrelid::regclass::text, pg_get_indexdef(indexrelid) FROM pg_index "
+        "WHERE indrelid = %(table)s::regclass AND NOT indisunique",
+        table=table,
+    )
+    for name, _ in found:
+        _ask(f"DROP INDEX {name}")
+    yield
+    for _, definition in found:
+        _ask(definition.replace(" ON ONLY ", " ON "))
 
 
 def _measure(client: Any, rounds: int) -> dict[str, Any]:
@@ -208,6 +223,8 @@ def _pages() -> dict[str, str]:
         "workers": f"{base}/process/workers/",
         "dispatchers": f"{base}/process/dispatchers/",
         "cron": f"{base}/crondefinition/",
+        "cron preview": f"{base}/crondefinition/preview/?expression=30+2+*+*+*&timezone=Europe/Berlin",
+        "retry all": f"{base}/operation/new/retry/?q=state:failed+tenant:tenant7+finished:last-24h",
         "operations": f"{base}/operation/",
         "holds": f"{base}/hold/",
         "audit": f"{base}/operatoraction/",

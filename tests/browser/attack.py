@@ -19,7 +19,7 @@ ATTACK = "<img src=x onerror=window.pwned=1></script><script>window.pwned=1</scr
 def plant(connection: Connection, user: User) -> list[str]:
     name = ATTACK[:100]
     job = schedule(
-        "test.noop", {name: ATTACK}, tenant=name, queue=name, group=name, unique_key=ATTACK, max_attempts=1
+        "mail.send", {name: ATTACK}, tenant=name, queue=name, group=name, unique_key=ATTACK, max_attempts=1
     )
     worker = process(connection)
     text = ErrorText(ATTACK, ATTACK, ATTACK, ATTACK[:16])
@@ -28,7 +28,7 @@ def plant(connection: Connection, user: User) -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE jobs_job SET job_type = %s, concurrency_key = %s", [name, ATTACK])
     definition = CronDefinition.objects.create(
-        name=ATTACK, tenant=job.tenant, expression="* * * * *", job_type="test.noop", note=ATTACK, source=name
+        name=ATTACK, tenant=job.tenant, expression="* * * * *", job_type="mail.send", note=ATTACK, source=name
     )
     queue = Queue.objects.create(name=name)
     action = OperatorAction.objects.create(

@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from dispatch.rollup import Rollups
-from jobs import leases, operator, rollups
+from jobs import leases, operations, operator, rollups
 from jobs.expanding import tick_id
 from jobs.histogram import Histogram
 from jobs.models import (
@@ -20,6 +20,7 @@ from jobs.models import (
     Hold,
     Job,
     Kind,
+    Operation,
     ProcessKind,
     Queue,
     Rollup,
@@ -32,11 +33,11 @@ from jobs.registry import registry
 from jobs.results import Failed
 from jobs.states import JobState
 from jobs.text import ErrorText
+from tests.browser.shop import QUEUES, TYPES
 from tests.factories import Connection, claim, finish, job_in, process, schedule
 
 MINUTE = timedelta(minutes=1)
 TENANTS = ("acme", "globex", "initech", "umbrella", "hooli")
-TYPES = ("test.echo", "test.ledger", "test.noop")
 TRACE = (
     'Traceback (most recent call last):\n  File "billing/tasks.py", line 41, in charge\n    gateway.charge(card)\n'
     "ConnectionError: gateway said 503 to order 81723\n"
@@ -59,17 +60,18 @@ def build(connection: Connection, user: User, *, rich: bool = True) -> World:
         Tenant.objects.get_or_create(slug=slug)
     Tenant.objects.filter(slug="acme").update(max_running=20)
     Tenant.objects.filter(slug="umbrella").update(max_running=0)
-    Queue.objects.create(name="test.echo", max_running=40)
+    Queue.objects.create(name="reports", max_running=40)
     _fleet(connection)
     _failures(connection)
     for state in sorted(
         JobState, key=lambda each: each is JobState.QUEUED
     ):  # the claims of others would take it
         world.by_state[state.value] = job_in(
-            state, connection, "test.echo", payload={"value": {"order": 81723, "card_token": "tok_x"}},
+            state, connection, "reports.render",
+            payload={"report": {"customer": 81723, "format": "pdf"}, "pages": [1, 2, 3, 4, 5], "api_token": "tok_x"},
             tenant="acme", group=world.group,
         )  # fmt: skip
-    world.cancelled = schedule("test.noop", tenant="globex", group=world.group, delay=timedelta(hours=3))
+    world.cancelled = schedule("mail.send", tenant="globex", group=world.group, delay=timedelta(hours=3))
     operator.act(user, "cancel", [world.cancelled.pk], "the mailing was recalled")
     _waiting(now)
     world.definition = _cron(now)
@@ -83,14 +85,14 @@ def _fleet(connection: Connection) -> None:
     register(connection, ProcessKind.DISPATCHER, pid=4101)
     for number in range(2):
         head = register(
-            connection, ProcessKind.SUPERVISOR, pid=4200 + number, queues=list(TYPES), types=registry.names()
+            connection, ProcessKind.SUPERVISOR, pid=4200 + number, queues=list(QUEUES), types=registry.names()
         )
         for child in range(2):
             register(
                 connection, ProcessKind.WORKER, pid=4210 + 10 * number + child, parent_id=head,
-                queues=list(TYPES), types=registry.names(),
+                queues=list(QUEUES), types=registry.names(),
             )  # fmt: skip
-    gone = register(connection, ProcessKind.WORKER, pid=3999, queues=["test.echo"], types=["test.echo"])
+    gone = register(connection, ProcessKind.WORKER, pid=3999, queues=["mail"], types=["mail.send"])
     leases.end(connection, [gone])
 
 
@@ -101,7 +103,7 @@ def _failures(connection: Connection) -> None:
         for n in range(7)
     ] + [ErrorText("ValueError", f"no such plan: 'gold-{n}'", TRACE, "c0ffee0000000002") for n in range(3)]
     for number, text in enumerate(texts):
-        job = schedule("test.ledger", {"ledger": "/tmp/x"}, tenant=TENANTS[number % 3])
+        job = schedule("billing.charge", {"order": 81700 + number}, tenant=TENANTS[number % 3])
         finish(connection, claim(connection, job, worker), Failed(text, timedelta(), final=True))
 
 
@@ -110,7 +112,7 @@ def _waiting(now: datetime) -> None:
     Job.objects.schedule_many(
         [
             NewJob(
-                job_type=chance.choice(("test.noop", "test.echo")),
+                job_type=chance.choice(("mail.send", "mail.send", "reports.render")),
                 tenant=chance.choice(TENANTS),
                 due_at=now + timedelta(seconds=chance.randrange(60, 3500)),
             )
@@ -126,17 +128,17 @@ def _cron(now: datetime) -> CronDefinition:
         tenant=tenant,
         expression="30 2 * * *",
         timezone="Europe/Berlin",
-        job_type="test.noop",
+        job_type="billing.charge",
     )
     CronDefinition.objects.create(
-        name="heartbeat", tenant=tenant, expression="*/5 * * * *", job_type="test.noop", overlap="skip"
+        name="heartbeat", tenant=tenant, expression="*/5 * * * *", job_type="search.index", overlap="skip"
     )
     paused = CronDefinition.objects.create(
         name="quarterly report",
         tenant=tenant,
         expression="0 6 1 */3 *",
         timezone="America/New_York",
-        job_type="test.echo",
+        job_type="reports.render",
     )
     paused.pause("the figures are being audited")
     for days, (outcome, reason) in enumerate(
@@ -164,8 +166,8 @@ def _numbers(connection: Connection, now: datetime) -> None:
     for minutes in range(1, 62):
         at = end_ - minutes * MINUTE
         rows.append(_row(Kind.ALL, "", at, chance, 400))
-        rows += [_row(Kind.QUEUE, name, at, chance, 130) for name in TYPES]
-        rows += [_row(Kind.TYPE, name, at, chance, 130) for name in TYPES]
+        rows += [_row(Kind.QUEUE, name, at, chance, 100) for name in QUEUES]
+        rows += [_row(Kind.TYPE, name, at, chance, 100) for name in TYPES]
         rows += [_row(Kind.TENANT, name, at, chance, 80) for name in TENANTS]
     Rollup.objects.bulk_create(rows)
     Rollups().run_once(connection, now)
@@ -185,3 +187,19 @@ def _row(kind: Kind, name: str, at: datetime, chance: Random, size: int) -> Roll
 
 def hold(scope: str, key: str, **more: Any) -> Hold:
     return Hold.objects.create(scope=scope, key=key, by="maria", reason="gateway is down", **more)
+
+
+def under_way(user: User) -> Operation:
+    """A bulk operation that has done its first steps."""
+    soon = [
+        NewJob(
+            job_type="mail.send", tenant="globex", group="autumn-mailing", delay=timedelta(hours=2, seconds=n)
+        )
+        for n in range(1_203)
+    ]
+    Job.objects.schedule_many(soon)
+    made = operations.submit(
+        user, "cancel", "group:autumn-mailing due:now..+1d", "recalled by marketing", rate=500
+    )
+    operations.run_chunk(operation_id=made.pk)
+    return made

@@ -8,8 +8,9 @@
     const list = document.querySelector("#result_list");
     const age = strip.querySelector("[data-age]");
     const wanted = strip.dataset.refresh;
-    const LEAST = 3000, OLD = 30000, CHECK = 1000;
-    let etag = null, fresh = Date.now(), failures = 0, timer = null, moved = Date.now(), asking = false;
+    const LEAST = 3000, OLD = 30000, CHECK = 1000, REST = 500;
+    let etag = null, fresh = Date.now(), failures = 0, timer = null, moved = Date.now(), asking = false, again = false;
+    let pressed = false, aimed = 0;
 
     const period = () => {
         if (wanted === "adaptive") return Date.now() - moved < 60000 ? 5000 : 60000;
@@ -26,6 +27,11 @@
         const told = age.querySelector("[role=status]");
         if (told.textContent !== text) told.textContent = text;
     };
+    /* Nothing is changed while a hand is on its way: what moves between press and release is a click that never was. */
+    const rest = () => new Promise((go) => {
+        const look = () => (pressed || Date.now() - aimed < REST ? setTimeout(look, 100) : go());
+        look();
+    });
     /* Nothing is taken away from under the hands: a field, a selection, an open dialog, ticked rows. */
     const isBusy = (area) =>
         (area.contains(document.activeElement) && document.activeElement !== area) ||
@@ -48,15 +54,30 @@
         const open = new Set([...area.querySelectorAll("details[open]")].map((each) => place(each, area)));
         const top = [...area.querySelectorAll(".table-scroll")].map((each) => each.scrollTop);
         area.replaceChildren(...new DOMParser().parseFromString(markup, "text/html").body.childNodes);
+        name(area);
         for (const each of area.querySelectorAll("details")) each.open = open.has(place(each, area));
         [...area.querySelectorAll(".table-scroll")].forEach((each, n) => { each.scrollTop = top[n] || 0; });
     };
     const place = (details, area) => [...area.querySelectorAll("details")].indexOf(details);
 
+    /* On a phone a row becomes a card: each of its cells then says what its column is. */
+    const name = (area) => {
+        for (const table of area.querySelectorAll("table.rows, #result_list")) {
+            const heads = [...(table.tHead?.rows[0]?.cells ?? [])].map((each) => each.textContent.trim());
+            if (heads.length < 4) continue;
+            table.classList.add("cards-below");
+            for (const row of table.tBodies[0]?.rows ?? [])
+                [...row.cells].forEach((cell, n) => { if (heads[n]) cell.dataset.label = heads[n]; });
+        }
+    };
+    name(document);
+    strip.querySelector("[aria-current]")?.scrollIntoView({block: "nearest", inline: "center"});
+
     const refreshPart = async () => {
         const answer = await ask(part.dataset.live, etag ? {"If-None-Match": etag} : {});
         if (answer.status === 304) return true;
         const markup = await answer.text();
+        await rest();
         if (isBusy(part)) return false;
         etag = answer.headers.get("ETag");
         replace(part, markup);
@@ -67,6 +88,7 @@
     const refreshList = async () => {
         const answer = await ask(location.href, {});
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        await rest();
         const rows = new Map([...page.querySelectorAll("#result_list tbody tr")].map((row) => [key(row), row]));
         const known = [...list.querySelectorAll("tbody tr")];
         const there = new Set(known.map(key));
@@ -86,18 +108,24 @@
         let pill = document.getElementById("new-rows");
         if (!count) return pill?.remove();
         if (!pill) {
-            pill = document.createElement("a");
+            pill = document.createElement("p");
             pill.id = "new-rows";
-            pill.className = "new-rows";
-            pill.href = location.href;
             pill.setAttribute("role", "status");
             list.before(pill);
+            const link = document.createElement("a");
+            link.href = location.href;
+            pill.append(link);
         }
-        pill.textContent = `${count} new`;
+        if (pill.firstChild.textContent !== `${count} new`) pill.firstChild.textContent = `${count} new`;
     };
     const refresh = async () => {
-        if (asking || (!part && !list)) return;
+        if (!part && !list) return;
+        if (asking) {
+            again = true; // what was asked for meanwhile may be newer than what is on its way
+            return;
+        }
         asking = true;
+        (part || list).setAttribute("aria-busy", "true");
         try {
             if (await (part ? refreshPart() : refreshList())) fresh = Date.now();
             failures = 0;
@@ -106,7 +134,11 @@
             failures += 1;
         } finally {
             asking = false;
-            plan();
+            (part || list).removeAttribute("aria-busy");
+            if (again) {
+                again = false;
+                refresh();
+            } else plan();
         }
     };
     setInterval(() => {
@@ -120,6 +152,11 @@
     });
     for (const each of ["pointermove", "keydown", "scroll"])
         addEventListener(each, () => { moved = Date.now(); }, {passive: true});
+    for (const each of ["pointermove", "pointerdown", "pointerup", "pointercancel", "contextmenu"])
+        addEventListener(each, (event) => {
+            aimed = Date.now();
+            pressed = each === "pointerdown" || (each === "pointermove" && event.buttons > 0);
+        }, {passive: true, capture: true});
     plan();
 
     /* A cron rule, as it is typed. */
@@ -136,6 +173,7 @@
             try {
                 const answer = await ask(`${preview.dataset.preview}?${asked}`, {});
                 const markup = await answer.text();
+                await rest();
                 if (asked.toString() === last) replace(preview, markup);
             } catch {
                 last = "";
@@ -200,7 +238,8 @@
         "?": () => { location.href = `${strip.querySelector(".console-me").href}#keys`; },
     };
     document.addEventListener("keydown", (event) => {
-        const typing = event.target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]");
+        const typing = event.target.closest?.(
+            "input:not([type=checkbox], [type=radio], [type=submit], [type=button]), textarea, select, [contenteditable]");
         if (event.key === "Escape" && typing) return event.target.blur();
         if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
         if (Date.now() - going < 1500) {
