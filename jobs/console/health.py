@@ -11,7 +11,7 @@ from typing import Any
 
 import django
 import psycopg
-from django.db import DatabaseError, Error, connections
+from django.db import DatabaseError, Error, transaction
 from django.http import HttpRequest
 
 from jobs import clock
@@ -94,7 +94,8 @@ def ready_days(using: str = "default") -> int | None:
 def _plan(using: str = "default") -> tuple[Plan | None, str]:
     """What `managepartitions` would do now, and why."""
     try:
-        return plan(clock.now(using), using), ""
+        with transaction.atomic(using):
+            return plan(clock.now(using), using), ""
     except (Error, psycopg.Error, SchedulerError, OSError) as error:
         return None, show.clean(str(error).strip() or type(error).__name__)
 
@@ -102,9 +103,9 @@ def _plan(using: str = "default") -> tuple[Plan | None, str]:
 @remembered(10)
 def _server(using: str = "default") -> tuple[dict[str, Any], str]:
     try:
-        ((found,),) = rows(load("console/server"), None, using)
+        with transaction.atomic(using):  # what is given up here leaves the rest of the page readable
+            ((found,),) = rows(load("console/server"), None, using)
     except DatabaseError as error:
-        connections[using].needs_rollback = False
         return {}, show.clean(str(error).strip())
     return found, ""
 
