@@ -103,7 +103,7 @@ def _plan(using: str = "default") -> tuple[Plan | None, str]:
 @remembered(10)
 def _server(using: str = "default") -> tuple[dict[str, Any], str]:
     try:
-        with transaction.atomic(using):  # what fails here leaves the rest of the page its transaction
+        with transaction.atomic(using):  # what is given up here leaves the rest of the page readable
             ((found,),) = rows(load("console/server"), None, using)
     except DatabaseError as error:
         return {}, show.clean(str(error).strip())
