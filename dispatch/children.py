@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
-from typing import Any, LiteralString
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 SLOTS = 4096
 GONE_SECONDS = 10.0
 """How long to wait for a killed child's sessions to end, or a third of the lease; the living wait meanwhile."""
+_OURS = "FROM pg_stat_activity WHERE application_name = %s AND usename = current_user"
+_TERMINATE = f"SELECT pg_terminate_backend(pid, 500) {_OURS}"
+_BUSY = f"SELECT pid {_OURS} AND state <> 'idle'"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,15 +181,12 @@ class Child:
 
 def _end_sessions(connection: Connection, name: str, *, pooled: bool) -> None:
     """A server session goes on with its statement after its client was killed: terminate and wait until it is gone.
-    Behind a pooler an idle session is nobody's: it may be another's when it is told to end."""
-    busy: LiteralString = "AND state <> 'idle'" if pooled else ""
+    A pooler's sessions are not ours to end, they may be another's in the next moment: it ends by itself what a client has
+    left in the middle, and is waited for."""
     until = time.monotonic() + min(GONE_SECONDS, conf().lease.total_seconds() / 3)
     while time.monotonic() < until:
-        rows = connection.execute(
-            "SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity "
-            f"WHERE application_name = %s AND usename = current_user {busy}",
-            [name],
-        ).fetchall()
-        if not rows:
+        if not connection.execute(_BUSY if pooled else _TERMINATE, [name]).fetchall():
             return
+        if pooled:
+            time.sleep(0.05)
     logger.warning("sessions of a dead worker remain", extra={"application": name})

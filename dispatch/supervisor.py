@@ -118,7 +118,7 @@ class Supervisor:
             logger.error("worker ended", extra={"worker": child.process_id, "status": code})
         if child.ready:
             self._false_starts = 0
-        else:
+        elif child.draining_since is None:  # else it was told to end: its lease ran out while it started
             self._false_starts += 1
             if self._false_starts >= MAX_FALSE_STARTS:
                 self.dead.append((child, False))

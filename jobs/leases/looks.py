@@ -216,6 +216,7 @@ class Looks:
                 connection,
                 "sweep",
                 {
+                    "types": self.types,
                     "pair_queues": arrays.texts(queues),
                     "tenants": arrays.int8s(tenants),
                     "priorities": arrays.int8s(priorities),

@@ -1,5 +1,6 @@
 -- sweep: the head of each pair that claims touched, from its proven floor on. One that lies behind the claimer's mark
--- was skipped there as locked by a claim or a cancel that then rolled back. Locks nothing.
+-- was skipped there as locked by a claim or a cancel that then rolled back. What we do not know stays there for good: it is
+-- no head, or each sweep would take the mark back behind all of it. Locks nothing.
 SELECT snapshot.*, pair.queue, pair.tenant_id, pair.priority, head.run_at, head.job_id, false,
     coalesce(tenant.weight, 1), coalesce(tenant.limited, false)
 FROM (
@@ -17,6 +18,7 @@ LEFT JOIN LATERAL (
     WHERE queue = pair.queue AND lease_token IS NULL AND parked IS NULL
         AND tenant_id = pair.tenant_id AND priority = pair.priority::smallint
         AND (run_at, job_id) > (pair.run_at, pair.job_id) AND run_at <= now()
+        AND job_type = ANY(%(types)s::text[])
     ORDER BY run_at, job_id
     LIMIT 1
 ) head ON true

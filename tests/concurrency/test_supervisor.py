@@ -74,3 +74,27 @@ def test_le_05_many_burials_hold_up_no_renewal(
     mine._bury(connection)
     assert max(b - a for a, b in pairwise(renewed)) < 30.0 / 3 + 9.0 + 1.0
     assert len(renewed) >= 4
+
+
+def test_db_03_children_that_are_replaced_before_they_are_ready_are_no_false_starts(
+    mine: Supervisor,
+) -> None:
+    """A slow machine, or a database that comes and goes, takes their leases while they start."""
+
+    class Ended:
+        process_id, ready, alive, draining_since = 0, False, False, 1.0
+
+        class process:  # noqa: N801
+            returncode = 0
+
+    for _ in range(module.MAX_FALSE_STARTS):
+        child: Any = Ended()
+        mine.children.append(child)
+        mine._ended(child)
+    assert (mine._false_starts, len(mine.dead)) == (0, module.MAX_FALSE_STARTS)
+    Ended.draining_since = None  # type: ignore[assignment]
+    for _ in range(module.MAX_FALSE_STARTS - 1):
+        child = Ended()
+        mine.children.append(child)
+        mine._ended(child)
+    assert mine._false_starts == module.MAX_FALSE_STARTS - 1
