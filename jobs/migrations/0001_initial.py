@@ -287,7 +287,7 @@ class Migration(migrations.Migration):
                 "ordering": ["-id"],
                 "default_permissions": ("view",),
                 "permissions": (
-                    ("approve_operation", "Can approve operations that somebody else has asked for"),
+                    ("approve_operation", "Can approve operations of other people"),
                 ),
                 "indexes": [
                     models.Index(
@@ -1058,7 +1058,7 @@ class Migration(migrations.Migration):
                     ("every_tenant", "Sees the jobs of every tenant"),
                     ("reveal_payload", "Can see the values in payloads and results"),
                     ("export_job", "Can export lists of jobs and of the audit"),
-                    ("triage_error", "Can say of errors that they are known, ignored or mended"),
+                    ("triage_error", "Can sort errors into known, ignored and mended"),
                     ("mark_deploy", "Can mark deploys on the charts"),
                     ("view_metrics", "Can read the metrics"),
                 ),

@@ -77,7 +77,7 @@ class Job(models.Model):
             ("every_tenant", "Sees the jobs of every tenant"),
             ("reveal_payload", "Can see the values in payloads and results"),
             ("export_job", "Can export lists of jobs and of the audit"),
-            ("triage_error", "Can say of errors that they are known, ignored or mended"),
+            ("triage_error", "Can sort errors into known, ignored and mended"),
             ("mark_deploy", "Can mark deploys on the charts"),
             ("view_metrics", "Can read the metrics"),
         )

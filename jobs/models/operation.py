@@ -81,7 +81,7 @@ class Operation(models.Model):
 
     class Meta:
         default_permissions = ("view",)
-        permissions = (("approve_operation", "Can approve operations that somebody else has asked for"),)
+        permissions = (("approve_operation", "Can approve operations of other people"),)
         ordering: ClassVar[list[str]] = ["-id"]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["next_at"], condition=Q(state__in=OPEN), name="jobs_operation_open"),
