@@ -286,9 +286,7 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["-id"],
                 "default_permissions": ("view",),
-                "permissions": (
-                    ("approve_operation", "Can approve operations of other people"),
-                ),
+                "permissions": (("approve_operation", "Can approve operations of other people"),),
                 "indexes": [
                     models.Index(
                         condition=models.Q(("state__in", ("queued", "probing", "running"))),
