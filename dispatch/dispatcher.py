@@ -83,6 +83,7 @@ class Dispatcher:
             self._swept = -SWEEP
             return 0, None
         except psycopg.errors.UniqueViolation:
+            self._swept = -SWEEP  # what is left beside it must not wait for the next look into this day
             if limit > 1:
                 return self._dispatch(connection, day, until, limit // 2)
             self._set_aside(connection, day, until)

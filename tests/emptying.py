@@ -8,7 +8,7 @@ TABLES = (
     "jobs_timer", "jobs_queueentry", "jobs_outcome", "jobs_attempt", "jobs_job", "jobs_uniquekey", "jobs_keylimit",
     "jobs_process", "jobs_queue", "jobs_crontick", "jobs_crondefinition", "jobs_cronrun", "jobs_cronrevision",
     "jobs_operatoraction", "jobs_operationchunk", "jobs_operation", "jobs_savedview", "jobs_tenantmember", "jobs_rollup",
-    "jobs_rollupprogress", "jobs_backlog", "jobs_forecast",
+    "jobs_rollupprogress", "jobs_backlog", "jobs_forecast", "jobs_preference", "jobs_triage",
     "jobs_tenantqueuelimit", "jobs_tenant", "jobs_ratebucket", "jobs_hold",
 )  # fmt: skip
 
