@@ -19,8 +19,8 @@ from tests.schema.explain import Recorder
 
 Connection = psycopg.Connection[Any]
 FEW, MANY = 1_000, 20_000
-ONE_MORE_LEVEL = 1
-"""Of an index, in blocks."""
+SPARE = 4
+"""Blocks: one more level of an index, and the pages of what other tests have left dead. All definitions would be hundreds."""
 _SPREAD: LiteralString = (
     "INSERT INTO jobs_crondefinition (name, tenant_id, expression, timezone, dst, job_type, payload, priority, enabled, "
     "misfire, misfire_grace, catchup_window, catchup_limit, overlap, source, next_slot, look_at, last_slot, revision, "
@@ -57,7 +57,7 @@ def test_a_pass_reads_the_same_beside_few_definitions_and_beside_many(here: Conn
     assert many_rows["due_definitions"] == 0
     assert many_rows["next_look"] <= 1
     for name, blocks in many_blocks.items():
-        assert blocks <= few_blocks[name] + ONE_MORE_LEVEL, name
+        assert blocks <= few_blocks[name] + SPARE, name
 
 
 def test_the_sleep_until_the_next_look_is_worked_out_from_the_first_row_of_the_index(
