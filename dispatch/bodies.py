@@ -7,9 +7,8 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextvars import Context
 from datetime import timedelta
-
-from django.utils import timezone, translation
 
 from dispatch.atomic import execute_atomic
 from dispatch.executor import AsyncLoop, execute
@@ -83,7 +82,8 @@ class Bodies:
             with self._lock:
                 self._busy += 1
             try:
-                self._run_body(holding)
+                # What a body activates (a time zone, a language, any context variable) ends with it.
+                Context().run(self._run_body, holding)
             except BaseException as error:
                 logger.exception("a body's thread failed", extra={"job": str(holding.claim.held.job_id)})
                 failed = Failed(describe_exception(error, conf().error_bytes), conf().backoff_base)
@@ -132,8 +132,6 @@ class Bodies:
                     self._loop,
                     None if hard == NEVER else hard - begun,
                 )
-        timezone.deactivate()  # of this attempt alone, as a web request's
-        translation.deactivate()
         if holding.slot is not None:
             self.holdings.slots.end(holding.slot)
         self.pace.note(claim.queue, claim.held.job_type, claim.tenant_id, boottime() - begun)

@@ -81,7 +81,6 @@ class Frame:
         self.oldest = oldest_due(now)
         self.horizon = now + conf().max_horizon
         self.payload_bytes = conf().payload_bytes
-        self.terms: list[Terms] = []
         self._checked: dict[Any, tuple[Terms, JobType | None]] = {}
 
     def check(self, new: NewJob) -> tuple[Terms, JobType | None]:
@@ -94,7 +93,6 @@ class Frame:
         if found and type(new.priority) is int and type(new.max_attempts) in _WHOLE:  # True and 1.0 equal 1
             return found
         checked = _terms(new)
-        self.terms.append(checked[0])
         self._checked[name] = checked
         return checked
 

@@ -28,10 +28,16 @@ class Session(psycopg.Connection[Any]):
 
     def bound_idleness(self, seconds: float, *, kept: bool) -> None:
         """Let the server end the session when a transaction waits for so long for its next statement. `kept`: the session
-        keeps what is set, as no transaction pooler stands between; else each transaction of several statements says it."""
+        keeps what is set, as no transaction pooler stands between; else each transaction of several statements says it.
+        Between the statements of one pipeline no timeout runs: there the server asks whether a silent client is still
+        there, and ends the session in about as long."""
         setting = f"idle_in_transaction_session_timeout = {milliseconds(seconds)}"
         if kept:
-            self.execute(f"SET {setting}")
+            quarter = max(1, round(seconds / 4))
+            self.execute(
+                f"SET {setting}; SET tcp_keepalives_idle = {quarter}; "
+                f"SET tcp_keepalives_interval = {quarter}; SET tcp_keepalives_count = 3"
+            )
         else:
             self._idle = f"SET LOCAL {setting}"
 

@@ -15,6 +15,7 @@ from dispatch.children import ChildSettings, _end_sessions
 from dispatch.shutdown import Shutdown
 from dispatch.supervisor import Supervisor
 from jobs import db
+from jobs.session import LONG
 from jobs.sql import load
 from tests.factories import own_connection, schedule
 from tests.racing import Connection, beside
@@ -168,3 +169,24 @@ def test_who_buries_a_child_behind_a_pooler_ends_no_session_that_may_be_anothers
             else:
                 with pytest.raises(psycopg.OperationalError):
                     session.execute("SELECT 1")
+
+
+def test_the_server_asks_whether_a_silent_client_is_still_there() -> None:
+    """Between two statements of a pipeline no timeout of the server runs: the client that vanished there holds its locks
+    until TCP says so."""
+    with db.connect() as connection:
+        said = connection.execute(
+            "SELECT name FROM pg_settings WHERE name LIKE 'tcp_keepalives_%' AND source = 'session'"
+        ).fetchall()
+    assert sorted(name for (name,) in said) == [
+        "tcp_keepalives_count",
+        "tcp_keepalives_idle",
+        "tcp_keepalives_interval",
+    ]
+
+
+def test_a_long_statement_is_sent_like_any_other() -> None:
+    """From 4,096 characters on with numbered parameters."""
+    long = "SELECT %(text)s::text, 7 %% 4, %(number)s::int, %(text)s::text" + " " * LONG
+    with db.connect() as connection:
+        assert connection.execute(long, {"number": 3, "text": "a"}).fetchone() == ("a", 3, 3, "a")
