@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from jobs.cron import zone
-from jobs.cron.recurrence import utc
+from jobs.cron.recurrence import LONGEST, utc
 from jobs.errors import CronError, describe
 from jobs.ids import IdRun
 from jobs.newjob import Frame, NewJob, prepare
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from jobs.models import CronDefinition
 
 _MOMENT = timedelta(microseconds=1)
+_DAY = timedelta(days=1)
+_LONGEST = {"jitter": _DAY, "spread": _DAY, "misfire_grace": LONGEST, "catchup_window": LONGEST}
 
 
 def check_rule(definition: CronDefinition, now: datetime) -> None:
@@ -51,10 +53,10 @@ def _check_window(definition: CronDefinition) -> None:
     )
     if start is not None and end is not None and end <= start:
         raise CronError("end_at", f"{end} is not after the start, {start}")
-    for name in ("jitter", "spread"):
+    for name, most in _LONGEST.items():
         delay: timedelta = getattr(definition, name)
-        if not timedelta() <= delay <= timedelta(days=1):
-            raise CronError(name, f"{describe(delay)} is not between 0 and 1 day")
+        if not timedelta() <= delay <= most:
+            raise CronError(name, f"{describe(delay)} is not between 0 and {most.days} days")
     if definition.max_runs is not None and definition.max_runs < 1:
         raise CronError("max_runs", f"{describe(definition.max_runs)} is not a whole number above 0")
 
