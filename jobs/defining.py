@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from jobs import moments
 from jobs.cron import zone
-from jobs.cron.recurrence import LONGEST, utc
+from jobs.cron.recurrence import LONGEST
 from jobs.errors import CronError, describe
 from jobs.ids import IdRun
 from jobs.newjob import Frame, NewJob, prepare
+from jobs.slugs import name_of
 
 if TYPE_CHECKING:
     from jobs.models import CronDefinition
@@ -35,7 +37,11 @@ def check_rule(definition: CronDefinition, now: datetime) -> None:
 
 
 def check_job(definition: CronDefinition, now: datetime) -> None:
-    """InvalidJob, with the field, for what schedule() would refuse as well."""
+    """InvalidJob, with the field, for what schedule() would refuse as well, and CronError for the definition's name."""
+    try:
+        name_of(definition.name, 200)
+    except ValueError as error:
+        raise CronError("name", str(error)) from None
     new = NewJob(
         job_type=definition.job_type,
         payload=definition.payload,
@@ -46,10 +52,18 @@ def check_job(definition: CronDefinition, now: datetime) -> None:
     prepare(new, Frame(now), IdRun())
 
 
+def stored_time(name: str, value: Any) -> datetime:
+    """This time in UTC. CronError, in the field `name`, for one that no table takes."""
+    try:
+        return moments.stored(value)
+    except ValueError as error:
+        raise CronError(name, str(error)) from None
+
+
 def _check_window(definition: CronDefinition) -> None:
-    start, end = (
-        None if moment is None else utc(name, moment)
-        for name, moment in (("start_at", definition.start_at), ("end_at", definition.end_at))
+    start, end, *_ = (
+        None if getattr(definition, name) is None else stored_time(name, getattr(definition, name))
+        for name in ("start_at", "end_at", "anchor_at", "run_at")
     )
     if start is not None and end is not None and end <= start:
         raise CronError("end_at", f"{end} is not after the start, {start}")
