@@ -110,13 +110,14 @@ def tree_cpu(roots: Iterable[int]) -> float | None:
     return sum(used for _, used in _tree(roots))
 
 
-def tree_memory(roots: Iterable[int]) -> float:
-    """Bytes of memory that are resident in these processes and their descendants; 0 where there is no /proc."""
-    pages = 0
+def tree_memory(roots: Iterable[int]) -> dict[int, float]:
+    """Bytes of memory that are resident in each of these processes and their descendants; empty where there is no /proc."""
+    found = {}
     for pid, _ in _tree(roots):
         with suppress(OSError):
-            pages += int((PROC / str(pid) / "statm").read_text().split()[1])
-    return float(pages * os.sysconf("SC_PAGE_SIZE"))
+            pages = int((PROC / str(pid) / "statm").read_text().split()[1])
+            found[pid] = float(pages * os.sysconf("SC_PAGE_SIZE"))
+    return found
 
 
 def _tree(roots: Iterable[int]) -> Iterator[tuple[int, float]]:

@@ -15,7 +15,7 @@ from scheduler_project.benchmark.management.commands.benchmark import NAMES
 from scheduler_project.benchmark.meter import NOTHING, Reading, tree_cpu
 from scheduler_project.benchmark.report import Report, at_least, at_most, summary
 from scheduler_project.benchmark.runs import Run, Runs, busy, most_at_once, read_runs
-from scheduler_project.benchmark.timing import ms, ratio, share
+from scheduler_project.benchmark.timing import growth, ms, ratio, share
 
 
 def test_the_ledger_is_shared_and_keeps_the_first_start(tmp_path: Path) -> None:
@@ -137,3 +137,10 @@ def test_what_ran_at_the_same_time_is_seen() -> None:
     assert most_at_once([]) == 0
     assert busy(some, 1.0, 2.5) == 1.0 + 1.5 + 0.5
     assert busy(some, 9.0, 10.0) == 0
+
+
+def test_me_01_one_process_that_grows_is_seen_beside_many_that_do_not() -> None:
+    steady = dict.fromkeys(range(1, 9), 100.0)
+    sizes = [{**steady, 9: 50.0 + 5 * n} for n in range(9)]
+    assert growth(sizes) == (70 / 55, 85 / 55)
+    assert growth([steady, {}]) == (None, None)
