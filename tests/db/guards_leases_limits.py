@@ -9,6 +9,7 @@ import pytest
 
 from jobs.leases import settle
 from jobs.leases.claim import Claimer
+from jobs.leases.door import Door
 from jobs.leases.passed import FREE_SECONDS, IN_VAIN, Passed
 from jobs.models import Queue, Tenant
 from jobs.results import Claim, Completed, Settlement
@@ -227,7 +228,7 @@ IN_LIMITED = "if share.tenant_id in self.ring.limited"
 
 MUTANTS: Mutants = {
     a_full_queue_is_asked_once: [
-        (Claimer.claim, "if self._queue_full or self._closed:", "if self._closed:"),
+        (Claimer.claim, "if self.door.shut_for is not None:", "if False:"),
         (Claimer._learn_queue, "elif known:", "elif False:"),
         (
             Claimer._learn_queue,
@@ -237,18 +238,18 @@ MUTANTS: Mutants = {
         (Claimer._send, "if limited:", "if locks:"),
     ],
     a_full_queue_is_asked_again_soon: [
-        (Claimer.retry_in, "self._full_until - time.monotonic() if self._queue_full else ", ""),
-        (Claimer.settled, 'self._full_until = float("-inf")', "pass"),
-        (Claimer.claimable.fget, " and not self._queue_full", ""),  # type: ignore[attr-defined]
+        (Door.shut_for.fget, " else self._full_until", " else OPEN"),  # type: ignore[attr-defined]
+        (Claimer.settled, "self.door.settled()", "pass"),
+        (Door.settled, "self._full_until = OPEN", "pass"),
     ],
     a_full_queue_is_asked_more_and_more_seldom: [
-        (Claimer._learn_queue, "self._vain += 1", "pass"),
-        (Claimer._learn_queue, "self._vain = 0", "pass"),
-        (Claimer._learn_queue, "wait_after(self._vain)", "FREE_SECONDS"),
+        (Door.full, "self._vain += 1", "pass"),
+        (Door.open, "self._vain = 0", "pass"),
+        (Door.full, "wait_after(self._vain)", "FREE_SECONDS"),
     ],
     a_job_that_ends_while_a_full_queue_is_asked_is_not_overlooked: [
-        (Claimer.settled, "self._ended += 1", "pass"),
-        (Claimer._take, "if self._ended != ended:", "if False:"),
+        (Door.settled, "self._ended += 1", "pass"),
+        (Door.full, "if self._ended != self._asked:", "if False:"),
     ],
     a_queue_that_has_room_is_not_full: [(Claimer._learn_queue, "elif room.size > 0:", "elif False:")],
     what_a_queues_limit_has_cut_off_has_not_run_dry: [
