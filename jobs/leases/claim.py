@@ -115,7 +115,7 @@ class Claimer:
                 looked = True
             self._bring_back(connection)
             if chosen := self.ring.choose(size):
-                shares = self._hush(chosen, noise)
+                shares = self._hush(self._startable(chosen, free), noise)
                 if shares and (claims := self._take(connection, shares, size, max(0, free))):
                     if self.line.coming:
                         self.line.took(claims)
@@ -145,6 +145,15 @@ class Claimer:
         """A slot of this tenant has become free by our own doing. From any thread."""
         self.door.settled()
         self.passed.settled(tenant_id)
+
+    def _startable(self, shares: list[Share], free: int) -> list[Share]:
+        """Without those under a limit when no thread is free: what takes up a slot must start at once."""
+        if free > 0:
+            return shares
+        for share in shares:
+            if share.tenant_id in self.ring.limited:
+                self.passed.tie(share.tenant_id)
+        return [share for share in shares if share.tenant_id not in self.ring.limited]
 
     def _hush(self, shares: list[Share], noise: Noise | None) -> list[Share]:
         """Without those that hold their share of our threads, and no more of the others than their share allows."""
@@ -178,13 +187,11 @@ class Claimer:
             "oldest": arrays.int8s([self._counts.oldest(tenant_id) for tenant_id in tenants]),
             "queue_oldest": 0,
         }
-        return connection.execute(load("free"), values, binary=True).fetchall()
+        return connection.execute(load("free"), values, binary=True, prepare=True).fetchall()
 
     def _take(self, connection: Connection, shares: list[Share], size: int, free: int) -> list[Claim]:
         shares = [
-            share._replace(most=min(share.most, max(1, free)))
-            if share.tenant_id in self.ring.limited
-            else share
+            share._replace(most=min(share.most, free)) if share.tenant_id in self.ring.limited else share
             for share in shares
         ]
         pairs = [pair for share in shares for pair in share.pairs]

@@ -13,10 +13,11 @@ from jobs.leases.ring import Ring
 FREE_SECONDS = 0.02
 """Seconds between two questions for tenants that were at their limit; an own settle brings one back at once."""
 IN_VAIN, SELDOM = 4, 16
-"""After so many questions in vain each one waits twice as long as the one before, up to so many times: a slot that
-becomes free is mostly taken again by whose job has ended, who needs no question."""
-IN_A_ROW = 3
-"""A slot that is free at so many questions in a row is nobody's to fill."""
+"""After so many more questions in vain than not each one waits twice as long as the one before, up to so many times: a
+slot that becomes free is mostly taken again by whose job has ended, who needs no question."""
+MOST_IN_VAIN = IN_VAIN + SELDOM.bit_length() - 1
+STILL_FREE_SECONDS = 0.05
+"""After so long a slot that was free and still is is nobody's to fill."""
 BUSY_SECONDS = (0.005, 0.02)
 """How long a tenant or queue that another claimer has locked is passed over."""
 BUSY_SHARE, IDLE_SHARE = 20, 4
@@ -46,9 +47,9 @@ class Passed:
         """They hold their share of our threads: until one of their jobs here ends, or then."""
         self.tied: set[int] = set()
         """Their entries must start at once: until a thread is free."""
-        self._free: dict[int, int] = {}
-        """Had a slot at the last question, and at how many in a row. Mostly its process fills it at once: it is asked for
-        alone a moment later, and comes back after so many as are IN_A_ROW."""
+        self._free: set[int] = set()
+        """Had a slot at the last question. Mostly its process fills it at once: it is asked for alone a little later, and
+        comes back when it still has one."""
         self._freed: deque[int] = deque()
         self._asked, self._asking, self._vain = float("-inf"), 0.0, 0
 
@@ -99,29 +100,34 @@ class Passed:
             for tenant_id in [tenant for tenant, until in kind.items() if until <= now]:
                 del kind[tenant_id]
                 self.ring.bring_back(tenant_id)
-        if now < self._asked + self._interval():
-            return
-        seen, self._free = self._free, {}
+        if now >= self._asked + self._interval():
+            self._question(ask, now)
+
+    def _question(self, ask: Ask, now: float) -> None:
+        seen, self._free = self._free, set()
         tenants = [*(seen or self.full), *(tenant for tenant, at in self.later.items() if at <= now)]
         if not tenants:
             return
-        if not seen:
-            self._vain += 1
+        returned = False
         for tenant_id, wait in ask(tenants):
             if wait is not None:
                 self._await(tenant_id, wait)
-            elif tenant_id in self.full and (times := seen.get(tenant_id, 0) + 1) < IN_A_ROW:
-                self._free[tenant_id] = times
+            elif tenant_id in self.full and tenant_id not in seen:
+                self._free.add(tenant_id)
             else:
-                self._vain = 0
                 self._return(tenant_id)
+                returned = True
+        if returned:
+            self._vain = max(0, self._vain - 1)
+        elif not self._free:
+            self._vain = min(self._vain + 1, MOST_IN_VAIN)
         self._asked = time.monotonic()
         self._asking = self._asked - now
 
     def _interval(self) -> float:
         """Seconds between two questions."""
         share = BUSY_SHARE if len(self.ring) else IDLE_SHARE
-        return max(FREE_SECONDS if self._free else wait_after(self._vain), share * self._asking)
+        return max(STILL_FREE_SECONDS if self._free else wait_after(self._vain), share * self._asking)
 
     def _await(self, tenant_id: int, wait: float | None) -> None:
         if wait:
@@ -137,5 +143,5 @@ class Passed:
         self.full.discard(tenant_id)
         self.later.pop(tenant_id, None)
         self.noisy.pop(tenant_id, None)
-        self._free.pop(tenant_id, None)
+        self._free.discard(tenant_id)
         self.ring.bring_back(tenant_id)

@@ -10,7 +10,7 @@ import pytest
 from jobs.leases import settle
 from jobs.leases.claim import Claimer
 from jobs.leases.door import Door
-from jobs.leases.passed import FREE_SECONDS, IN_VAIN, Passed
+from jobs.leases.passed import FREE_SECONDS, IN_VAIN, Passed, wait_after
 from jobs.models import Queue, Tenant
 from jobs.results import Claim, Completed, Settlement
 from tests.db import test_claim_fairness as fairness
@@ -213,10 +213,21 @@ def _shares(noting: Noting) -> list[bytes]:
     return [data[start + 4 : start + 12] for start in range(20, len(data), 12)]
 
 
-def who_is_under_a_limit_without_a_thread_is_asked_once(here: Connection) -> None:
+def who_is_under_a_limit_waits_for_a_thread_without_a_question(here: Connection) -> None:
     backlog(here, {"a": 3})
     _limit_tenants(3)
-    assert _sent(here, _informed(here), 9, 0) == ["pipeline", "lock_tenants", "claim"]
+    mine = _informed(here)
+    assert _sent(here, mine, 9, 0) == []
+    assert mine.waiting
+    assert not mine.claimable
+    assert mine.retry_in() is None
+    assert len(mine.claim(here, 9, 2)) == 2
+
+
+def a_thread_that_is_missing_holds_back_who_is_under_a_limit_alone(here: Connection) -> None:
+    tenant = backlog(here, {"a": 3, "b": 3})
+    Tenant.objects.filter(pk=tenant["a"]).update(max_running=3)
+    assert by_tenant(_informed(here).claim(here, 9, 0)) == {tenant["b"]: 3}
 
 
 def a_claim_is_one_round_trip(here: Connection) -> None:
@@ -243,6 +254,7 @@ MUTANTS: Mutants = {
         (Door.settled, "self._full_until = OPEN", "pass"),
     ],
     a_full_queue_is_asked_more_and_more_seldom: [
+        (wait_after, "min(SELDOM, 1 << max", "max(0, 1 << max"),
         (Door.full, "self._vain += 1", "pass"),
         (Door.open, "self._vain = 0", "pass"),
         (Door.full, "wait_after(self._vain)", "FREE_SECONDS"),
@@ -282,14 +294,20 @@ MUTANTS: Mutants = {
         (Passed.at_limit, "self.ring.pass_over(tenant_id)", "pass"),
     ],
     no_more_are_picked_than_may_start: [
-        (Claimer._take, "min(share.most, max(1, free))", "share.most"),
+        (Claimer._take, "min(share.most, free)", "share.most"),
     ],
     without_limits_a_share_is_not_cut: [
-        (Claimer._take, f"{IN_LIMITED}\n        else share", "if True\n        else share"),
+        (Claimer._take, f"{IN_LIMITED} else share", "if True else share"),
     ],
-    who_is_under_a_limit_without_a_thread_is_asked_once: [(Claimer._take, "max(1, free)", "free")],
+    who_is_under_a_limit_waits_for_a_thread_without_a_question: [
+        (Claimer.claim, "self._startable(chosen, free)", "chosen"),
+        (Claimer._startable, "self.passed.tie(share.tenant_id)", "pass"),
+    ],
+    a_thread_that_is_missing_holds_back_who_is_under_a_limit_alone: [
+        (Claimer._startable, " if share.tenant_id not in self.ring.limited]", " if False]"),
+    ],
     test_claim_left.test_under_a_limit_no_more_are_locked_than_there_are_threads: [
-        (Claimer._take, "min(share.most, max(1, free))", "1"),
+        (Claimer._take, "min(share.most, free)", "1"),
     ],
     a_claim_is_one_round_trip: [
         (Claimer._take, f"in shares {IN_LIMITED}]", "in shares]"),

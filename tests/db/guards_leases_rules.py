@@ -66,7 +66,7 @@ MUTANTS: Mutants = {
         (Claimer.claim, "if self.door.shut_for is not None:", "if False:"),
         (SHUT_FOR, "self._closed_until if now < self._closed_until else ", ""),
         (Claimer._learn_queue, "if room.size == 0 and room.wait:", "if False:"),
-        (Passed.bring_back, " if at <= now", ""),
+        (Passed._question, " if at <= now", ""),
         (Passed._await, "if wait:", "if False:"),
     ],
     holds.test_a_held_tenant_under_a_limit_is_passed_over_as_held: [

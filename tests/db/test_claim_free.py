@@ -10,7 +10,7 @@ import pytest
 from jobs import arrays
 from jobs.leases import door, passed, settle
 from jobs.leases.counts import Count
-from jobs.leases.passed import BUSY_SHARE, FREE_SECONDS, IDLE_SHARE, IN_A_ROW, IN_VAIN, SELDOM
+from jobs.leases.passed import BUSY_SHARE, FREE_SECONDS, IDLE_SHARE, IN_VAIN, SELDOM, STILL_FREE_SECONDS
 from jobs.models import QueueEntry, Tenant
 from jobs.results import Completed, Settlement
 from tests.db.test_claim_fairness import backlog, by_tenant, claimer
@@ -46,13 +46,12 @@ class Full:
         return dict(by_tenant(claimed))
 
     def claim_when_asked_again(self, seconds: float = FREE_SECONDS) -> dict[int, int]:
-        """What it claims once it has heard often enough in a row that there is a slot."""
+        """What it claims once it has heard twice that there is a slot."""
         assert self.claim(seconds) == {}
         assert self.asked
-        for _ in range(IN_A_ROW - 2):
-            assert self.claim(FREE_SECONDS + 0.001) == {}
-            assert self.asked
-        return self.claim(FREE_SECONDS + 0.001)
+        assert self.claim(STILL_FREE_SECONDS / 2) == {}
+        assert not self.asked
+        return self.claim(STILL_FREE_SECONDS / 2 + 0.001)
 
     def end(self, slug: str) -> int:
         """A job of this tenant ends, as if another process had settled it; returns the tenant."""
@@ -76,12 +75,11 @@ def test_a_slot_that_is_filled_at_once_is_left_to_who_fills_it(here: Connection)
     other = claimer(here)
     for _ in range(2):
         tenant = full.end("a")
-        for _ in range(IN_A_ROW - 1):
-            assert full.claim(FREE_SECONDS + 0.001) == {}
-            assert full.asked
+        assert full.claim(SELDOM * FREE_SECONDS + 0.001) == {}
+        assert full.asked
         (next_one,) = other.claim(here, 1, 1)
         full.held[tenant] = next_one.held
-        assert full.claim(FREE_SECONDS + 0.001) == {}
+        assert full.claim(STILL_FREE_SECONDS + 0.001) == {}
         assert full.asked
         other.settled(tenant)
 
@@ -108,7 +106,7 @@ def test_who_is_asked_for_in_vain_is_asked_for_more_and_more_seldom(here: Connec
     tenant = full.end("a")
     assert full.claim_when_asked_again(SELDOM * FREE_SECONDS + 0.001) == {tenant: 1}
     assert full.claim() == {}
-    assert full.claimer.retry_in() == pytest.approx(FREE_SECONDS)
+    assert full.claimer.retry_in() == pytest.approx(SELDOM / 2 * FREE_SECONDS)
 
 
 def test_an_own_settle_needs_no_question(here: Connection) -> None:
@@ -159,9 +157,9 @@ def test_a_question_counts_from_the_oldest_lease_known(here: Connection) -> None
     full = Full(here, "a")
     full.claimer._counts.of[full.tenant["a"]].oldest = 1 + max(_numbers())
     full.claimer._bring_back(here)
-    for known in (*[0] * IN_A_ROW, 1):
+    for known in (0, 0, 1):
         assert len(full.claimer.ring) == known
-        TIME.now += FREE_SECONDS
+        TIME.now += STILL_FREE_SECONDS
         full.claimer._bring_back(here)
     assert len(full.claimer.ring) == 1
 
@@ -205,9 +203,9 @@ def _numbers() -> list[int]:
 
 def asked_for(full: Full) -> bytes:
     """Which tenants its next claim asks for."""
-    TIME.now += FREE_SECONDS + 0.001
+    TIME.now += STILL_FREE_SECONDS + 0.001
     noting = Noting(full.here)
-    assert full.claimer.claim(cast(Connection, noting), 9, 9) == []
+    full.claimer.claim(cast(Connection, noting), 9, 9)
     data: bytes = noting.given["free"]["tenants"].data
     return data
 
@@ -218,7 +216,7 @@ def test_who_had_a_slot_is_asked_for_alone_and_soon(here: Connection) -> None:
         full.claim(SELDOM * FREE_SECONDS + 0.001)
     tenant = full.end("b")
     assert full.claim(SELDOM * FREE_SECONDS + 0.001) == {}
-    assert full.claimer.retry_in() == pytest.approx(FREE_SECONDS)
+    assert full.claimer.retry_in() == pytest.approx(STILL_FREE_SECONDS)
     assert asked_for(full) == arrays.int8s([tenant]).data
 
 
