@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import OperationalError, connections, transaction
+from django.db.transaction import TransactionManagementError
 
 from dispatch.executor import AsyncLoop, call, completed, result_of_error
 from dispatch.settler import RETRY
@@ -40,6 +41,10 @@ def execute_atomic(
             with connection.cursor() as cursor:
                 cursor.execute(f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED; {_idle(job_type)}")
             value = call(job_type, context, claim.payload or "{}", loop, None)
+            if (
+                connection.needs_rollback
+            ):  # it would be rolled back without a word, and the completion with it
+                raise TransactionManagementError("the body has marked its transaction to be rolled back")
             settlement = Settlement(claim.held, completed(value), started_at)
             if claim.held.key is not None:
                 admission.after_commit({claim.held.key}, using)

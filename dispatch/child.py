@@ -39,7 +39,8 @@ def main() -> None:
     from dispatch.worker import Worker, WorkerSettings  # needs the apps
 
     worker = Worker(WorkerSettings(**{**settings, "queues": tuple(settings["queues"])}), slots)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C goes to the whole group: the supervisor decides
+    for number in (signal.SIGINT, signal.SIGHUP):  # they go to the whole group: the supervisor decides
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda number, frame: worker.drain())
     os.register_at_fork(after_in_child=_die_as_usual)
     threading.Thread(target=_obey, args=(worker, lines), name="supervisor", daemon=True).start()
@@ -57,7 +58,7 @@ def _die_with(supervisor: int) -> None:
 
 def _die_as_usual() -> None:
     """What a body forks must end when the body tells it to."""
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 

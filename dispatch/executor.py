@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator
 from concurrent.futures import Future
 from datetime import timedelta
 from typing import Any
@@ -16,11 +16,11 @@ from django.db import connections
 from jobs import payload as payloads
 from jobs.conf import conf
 from jobs.context import Context
-from jobs.errors import Cancelled, Fail, InvalidPayload, Retry, Snooze
+from jobs.errors import Cancelled, Control, Fail, InvalidPayload, Retry, Snooze
 from jobs.registry import JobType
 from jobs.results import Cancelled as CancelledResult
 from jobs.results import Completed, Failed, Result, Snoozed
-from jobs.text import describe_exception
+from jobs.text import class_name, describe_exception
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def call(job_type: JobType, context: Context, payload: str, loop: AsyncLoop, har
         arguments, positional = payloads.decode(payload), []
     value = job_type.handler(context, *positional, **arguments)
     if not job_type.is_async:
-        return value
+        return _ran(value)
     future = loop.submit(value)
     try:
         value = future.result(hard)
@@ -95,6 +95,21 @@ def call(job_type: JobType, context: Context, payload: str, loop: AsyncLoop, har
         raise TimeoutError(f"cancelled after {hard:g} s, its hard timeout") from None
     if isinstance(value, _Raised):
         raise value.error
+    return _ran(value)
+
+
+def _ran(value: Any) -> Any:
+    """What a body returned, unless that says how the attempt ended, or is a body which still waits to be run: its job
+    would be said to have completed and nothing would have been done."""
+    if isinstance(value, Control):
+        raise value
+    if value is not None and isinstance(value, Awaitable | Generator | AsyncGenerator):
+        if isinstance(value, Coroutine | Generator):
+            value.close()
+        raise TypeError(
+            f"the handler returned a {type(value).__name__} that nobody has run; say `async def`, and do not wrap it "
+            "in a function that is not async"
+        )
     return value
 
 
@@ -106,8 +121,6 @@ def execute(
         value = call(job_type, context, payload, loop, hard)
     except BaseException as error:
         return result_of_error(error, job_type, context)
-    if isinstance(value, Retry | Snooze | Fail | Cancelled):
-        return result_of_error(value, job_type, context)
     return completed(value)
 
 
@@ -119,6 +132,8 @@ def completed(value: Any) -> Completed:
         return Completed(payloads.encode(value, limit=conf().result_bytes, field="result"))
     except InvalidPayload as error:
         return Completed(None, f"the result was not stored: {error}"[:500])
+    except Exception as error:  # of its own repr(), or of a thread that still changes it
+        return Completed(None, f"the result was not stored: {class_name(error)}")
 
 
 def result_of_error(error: BaseException, job_type: JobType, context: Context) -> Result:

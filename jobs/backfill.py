@@ -14,6 +14,7 @@ from jobs import clock, notify, partitions
 from jobs.bulk import insert_many
 from jobs.conf import conf
 from jobs.cron.recurrence import utc
+from jobs.defining import stored_time
 from jobs.errors import CronError, describe
 from jobs.expanding import Definition, job_row, with_text
 from jobs.firing import FIRED, LATE
@@ -24,6 +25,8 @@ from jobs.newjob import Row, clamp
 MOST = 10_000
 """Slots of one backfill."""
 RAN = (FIRED, LATE, TickOutcome.BACKFILLED, TickOutcome.WAITING)
+SLOWEST = 0.001
+"""Jobs a second of a backfill: 10,000 of them are due within four months."""
 _MOMENT = timedelta(microseconds=1)
 
 
@@ -99,16 +102,16 @@ def run_now(definition: CronDefinition) -> UUID:
     return row.id
 
 
-def _check(start: datetime, end: datetime, now: datetime, rate: float, overlap: str) -> None:
-    start, end = utc("start", start), utc("end", end)
+def _check(start: datetime, end: datetime, now: datetime, rate: Any, overlap: str) -> None:
+    start, end = stored_time("start", start), stored_time("end", end)
     if end < start:
         raise CronError("end", f"{end} is before the start, {start}")
     if end > now:
         raise CronError("end", f"{end} is in the future: what comes then fires by itself")
     if clamp(start, now) != start:
         raise CronError("start", f"{start} is older than the retention, {conf().retention.days} days")
-    if not 0 < rate <= 1000:
-        raise CronError("rate", f"{describe(rate)} is not above 0 and up to 1000 jobs a second")
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not SLOWEST <= rate <= 1000:
+        raise CronError("rate", f"{describe(rate)} is not {SLOWEST} to 1000 jobs a second")
     if overlap not in ("allow_all", "buffer_all"):
         raise CronError("overlap", f"{describe(overlap)} is not one of allow_all, buffer_all")
 

@@ -16,6 +16,11 @@ MOST = 1_000_000
 """No limit and no rate is higher: what is meant is unlimited, which is empty or None."""
 
 
+LONGEST = timedelta(days=36_500)
+"""No duration is longer: it is added to the present time, and the calendar has an end."""
+MOST_ATTEMPTS = 10_000
+
+
 @dataclass(frozen=True, kw_only=True)
 class Conf:
     # scheduling
@@ -74,18 +79,8 @@ class Conf:
         """Between two dispatch passes while nothing comes due: just short enough that no job reaches its queue late."""
         return max(self.period, (self.look_ahead - self.idle_poll) * 5 / 6)
 
-    def __post_init__(self) -> None:
+    def _check_numbers(self) -> None:
         positive = [
-            "max_horizon",
-            "look_ahead",
-            "period",
-            "cron_ahead",
-            "retention",
-            "lease",
-            "idle_poll",
-            "grace",
-            "backoff_base",
-            "backoff_cap",
             "max_attempts",
             "payload_bytes",
             "result_bytes",
@@ -99,8 +94,21 @@ class Conf:
         ]
         for name in positive:
             value = getattr(self, name)
-            if value <= type(value)():
+            if value <= 0:
                 raise NotConfigured(f"SCHEDULER[{name!r}] is {value!r}; it must be positive")
+        for name in _DURATIONS:
+            value = getattr(self, name)
+            if value is not None and not timedelta() < value <= LONGEST:
+                raise NotConfigured(
+                    f"SCHEDULER[{name!r}] is {value!r}; it must be positive, and {LONGEST.days} days at most"
+                )
+        if self.max_attempts > MOST_ATTEMPTS:
+            raise NotConfigured(
+                f"SCHEDULER['max_attempts'] is {self.max_attempts}; at most {MOST_ATTEMPTS} are made"
+            )
+
+    def __post_init__(self) -> None:
+        self._check_numbers()
         if self.idle_poll + self.period >= self.look_ahead:
             raise NotConfigured(
                 f"SCHEDULER: idle_poll ({self.idle_poll}) + period ({self.period}) must be shorter than look_ahead "
@@ -150,9 +158,7 @@ def _coerce(name: str, value: Any, default: Any) -> Any:
             return None
         raise NotConfigured(f"SCHEDULER[{name!r}] must not be None")
     if name in _DURATIONS:
-        if isinstance(value, bool) or not isinstance(value, int | float | timedelta):
-            raise NotConfigured(f"SCHEDULER[{name!r}] must be a timedelta or seconds, not {value!r}")
-        return value if isinstance(value, timedelta) else timedelta(seconds=value)
+        return _duration(name, value)
     if isinstance(default, float):
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise NotConfigured(f"SCHEDULER[{name!r}] must be a number, not {value!r}")
@@ -164,6 +170,15 @@ def _coerce(name: str, value: Any, default: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int):
         raise NotConfigured(f"SCHEDULER[{name!r}] must be a whole number, not {value!r}")
     return value
+
+
+def _duration(name: str, value: Any) -> timedelta:
+    if isinstance(value, bool) or not isinstance(value, int | float | timedelta):
+        raise NotConfigured(f"SCHEDULER[{name!r}] must be a timedelta or seconds, not {value!r}")
+    try:
+        return value if isinstance(value, timedelta) else timedelta(seconds=value)
+    except (ValueError, OverflowError):
+        raise NotConfigured(f"SCHEDULER[{name!r}] is {value!r}; it must be a number of seconds") from None
 
 
 @lru_cache(maxsize=1)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from jobs import moments
 from jobs.cron import zone
-from jobs.cron.recurrence import utc
+from jobs.cron.recurrence import LONGEST
 from jobs.errors import CronError, describe
 from jobs.ids import IdRun
 from jobs.newjob import Frame, NewJob, prepare
+from jobs.slugs import name_of
 
 if TYPE_CHECKING:
     from jobs.models import CronDefinition
 
 _MOMENT = timedelta(microseconds=1)
+_DAY = timedelta(days=1)
+_LONGEST = {"jitter": _DAY, "spread": _DAY, "misfire_grace": LONGEST, "catchup_window": LONGEST}
 
 
 def check_rule(definition: CronDefinition, now: datetime) -> None:
@@ -33,7 +37,11 @@ def check_rule(definition: CronDefinition, now: datetime) -> None:
 
 
 def check_job(definition: CronDefinition, now: datetime) -> None:
-    """InvalidJob, with the field, for what schedule() would refuse as well."""
+    """InvalidJob, with the field, for what schedule() would refuse as well, and CronError for the definition's name."""
+    try:
+        name_of(definition.name, 200)
+    except ValueError as error:
+        raise CronError("name", str(error)) from None
     new = NewJob(
         job_type=definition.job_type,
         payload=definition.payload,
@@ -44,17 +52,25 @@ def check_job(definition: CronDefinition, now: datetime) -> None:
     prepare(new, Frame(now), IdRun())
 
 
+def stored_time(name: str, value: Any) -> datetime:
+    """This time in UTC. CronError, in the field `name`, for one that no table takes."""
+    try:
+        return moments.stored(value)
+    except ValueError as error:
+        raise CronError(name, str(error)) from None
+
+
 def _check_window(definition: CronDefinition) -> None:
-    start, end = (
-        None if moment is None else utc(name, moment)
-        for name, moment in (("start_at", definition.start_at), ("end_at", definition.end_at))
+    start, end, *_ = (
+        None if getattr(definition, name) is None else stored_time(name, getattr(definition, name))
+        for name in ("start_at", "end_at", "anchor_at", "run_at")
     )
     if start is not None and end is not None and end <= start:
         raise CronError("end_at", f"{end} is not after the start, {start}")
-    for name in ("jitter", "spread"):
+    for name, most in _LONGEST.items():
         delay: timedelta = getattr(definition, name)
-        if not timedelta() <= delay <= timedelta(days=1):
-            raise CronError(name, f"{describe(delay)} is not between 0 and 1 day")
+        if not timedelta() <= delay <= most:
+            raise CronError(name, f"{describe(delay)} is not between 0 and {most.days} days")
     if definition.max_runs is not None and definition.max_runs < 1:
         raise CronError("max_runs", f"{describe(definition.max_runs)} is not a whole number above 0")
 

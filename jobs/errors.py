@@ -87,7 +87,7 @@ class Retry(Control):
     """End this attempt as failed and try again after `after` (default: by the type's back-off)."""
 
     def __init__(self, message: str = "", *, after: timedelta | None = None) -> None:
-        self.after = after
+        self.after = None if after is None else _span(after)
         super().__init__(message or "the handler asked for another attempt")
 
 
@@ -95,7 +95,7 @@ class Snooze(Control):
     """Put the job back for `delay`; the attempt is not counted."""
 
     def __init__(self, delay: timedelta) -> None:
-        self.delay = delay
+        self.delay = _span(delay)
         super().__init__(f"snoozed for {delay}")
 
 
@@ -105,6 +105,13 @@ class Fail(Control):
 
 class Cancelled(Control):
     """The job was cancelled, timed out or its lease was lost: stop. Raised by `context.heartbeat()`."""
+
+
+def _span(value: Any) -> timedelta:
+    """TypeError where the handler can be found by it."""
+    if not isinstance(value, timedelta):
+        raise TypeError(f"{describe(value)} is not a timedelta")
+    return value
 
 
 def describe(value: Any, limit: int = 60) -> str:

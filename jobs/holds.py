@@ -16,9 +16,10 @@ from django.db.models.functions import Now
 
 from jobs import clock, notify
 from jobs.errors import InvalidValue, UnknownTenant, describe
-from jobs.limiting import invalid, whole
+from jobs.limiting import invalid, stored_time, whole
 from jobs.models import Hold, HoldScope, Tenant
 from jobs.slugs import slug_of
+from jobs.text import storable
 
 
 def hold(
@@ -96,13 +97,11 @@ def _key(scope: Any, key: Any) -> str:
 
 
 def _text(field: str, value: Any) -> str:
-    if not isinstance(value, str) or "\0" in value:
-        raise InvalidValue(field, f"{describe(value)} is not text")
+    if not isinstance(value, str) or storable(value, len(value) * 4) != value:
+        raise InvalidValue(field, f"{describe(value)} is not text that can be stored")
     return value.strip()
 
 
 def _require_time(until: Any, using: str) -> None:
-    if not isinstance(until, datetime) or until.utcoffset() is None:
-        raise InvalidValue("until", f"{describe(until)} is not an aware datetime; say which zone it is in")
-    if until <= clock.now(using):
+    if stored_time("until", until) <= clock.now(using):
         raise InvalidValue("until", f"{until} is not in the future")

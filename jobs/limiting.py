@@ -3,11 +3,13 @@ console, commands and code refuse the same values with the same words."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import connections, models, transaction
 
+from jobs import moments
 from jobs.conf import MOST
 from jobs.errors import InvalidValue, UnknownTenant, describe
 from jobs.models import Queue, Tenant, TenantQueueLimit
@@ -73,6 +75,14 @@ def whole(field: str, value: Any, least: int) -> int:
     return value
 
 
+def stored_time(field: str, value: Any) -> datetime:
+    """An aware time that a table takes, or InvalidValue."""
+    try:
+        return moments.stored(value)
+    except ValueError as error:
+        raise InvalidValue(field, str(error)) from None
+
+
 def invalid(error: ValidationError) -> InvalidValue:
     """What a form would say of the first field that is wrong."""
     field, messages = next(iter(error.message_dict.items()))
@@ -81,10 +91,15 @@ def invalid(error: ValidationError) -> InvalidValue:
 
 def _row(tenant: str | None, queue: str | None, using: str) -> Limited:
     owner = None if tenant is None else _tenant(tenant, using)
-    if owner is None:
-        return _queue(str(queue), using)
     if queue is None:
+        assert owner is not None  # noqa: S101
         return owner
+    try:
+        slug_of(queue)
+    except ValueError as error:
+        raise InvalidValue("queue", str(error)) from None
+    if owner is None:
+        return Queue.objects.using(using).select_for_update().filter(name=queue).first() or Queue(name=queue)
     found = (
         TenantQueueLimit.objects.using(using)
         .select_for_update(of=("self",))
@@ -104,14 +119,6 @@ def _tenant(slug: str, using: str) -> Tenant:
     return found
 
 
-def _queue(name: str, using: str) -> Queue:
-    try:
-        slug_of(name)
-    except ValueError as error:
-        raise InvalidValue("queue", str(error)) from None
-    return Queue.objects.using(using).select_for_update().filter(name=name).first() or Queue(name=name)
-
-
 def _checked(row: Limited, field: str, value: Any) -> Any:
     """Numbers as a form would take them, but no text, truth or fraction that would be rounded."""
     kind = row._meta.get_field(field)
@@ -119,6 +126,8 @@ def _checked(row: Limited, field: str, value: Any) -> Any:
         if not kind.null and not isinstance(row, TenantQueueLimit):
             raise InvalidValue(field, "must not be empty")
         return None
+    if isinstance(kind, models.DateTimeField):
+        return stored_time(field, value)
     if isinstance(kind, models.PositiveIntegerField | models.PositiveSmallIntegerField):
         return whole(field, value, 0)
     if isinstance(kind, models.FloatField) and (

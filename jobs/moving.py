@@ -10,6 +10,7 @@ from uuid import UUID
 from jobs import notify, verbs
 from jobs.errors import InvalidJob
 from jobs.report import Report
+from jobs.slugs import name_of
 from jobs.sql import load
 
 PRIORITIES = range(-100, 101)
@@ -25,7 +26,7 @@ def prioritize(
 
 def move(ids: Sequence[UUID], queue: str, *, using: str = "default", action_id: int | None = None) -> Report:
     """Put these waiting jobs into another queue. Running and ended ones are skipped with the reason. InvalidJob for a
-    name of none or more than 100 characters."""
+    name that schedule() would refuse."""
     return move_each(dict.fromkeys(ids, queue), using=using, action_id=action_id)
 
 
@@ -54,9 +55,10 @@ def checked_priority(value: Any) -> int:
 
 def checked_queue(value: Any) -> str:
     """InvalidJob for what is no name of a queue."""
-    if not isinstance(value, str) or not 0 < len(value) <= 100 or "\0" in value:
-        raise InvalidJob("queue", f"{value!r} is not a name of 1 to 100 characters")
-    return value
+    try:
+        return name_of(value)
+    except ValueError as error:
+        raise InvalidJob("queue", str(error)) from None
 
 
 def _change(

@@ -8,13 +8,13 @@ from typing import Any
 from uuid import UUID
 
 from jobs import payload as payloads
-from jobs.conf import conf
+from jobs.conf import MOST_ATTEMPTS, conf
 from jobs.errors import InvalidJob, describe
 from jobs.ids import IdRun, ceil_ms
 from jobs.partitions import bounds, day_of
 from jobs.registry import JobType, registry
 from jobs.results import Key
-from jobs.slugs import slug_of
+from jobs.slugs import name_of, slug_of
 
 PRIORITIES = range(-100, 101)
 """Larger first, as in django.tasks."""
@@ -127,7 +127,9 @@ def _terms(new: NewJob) -> tuple[Terms, JobType | None]:
         _name("queue", new.queue or (known.queue if known else new.job_type)),
         _whole("priority", new.priority, PRIORITIES),
         None if new.group is None else _name("group", new.group),
-        most if new.max_attempts is None else _whole("max_attempts", new.max_attempts, range(1, 10_001)),
+        most
+        if new.max_attempts is None
+        else _whole("max_attempts", new.max_attempts, range(1, MOST_ATTEMPTS + 1)),
     )
     return terms, known
 
@@ -152,19 +154,22 @@ def _due(new: NewJob, frame: Frame) -> datetime:
     if new.due_at is not None and new.delay is not None:
         raise InvalidJob("delay", "give due_at or delay, not both")
     due_at: Any = _after(new.delay, now) if new.delay is not None else new.due_at or now
-    if not isinstance(due_at, datetime) or due_at.tzinfo is None or due_at.utcoffset() is None:
+    return ceil_ms(max(moment("due_at", due_at, frame.horizon), frame.oldest))
+
+
+def moment(field: str, value: Any, horizon: datetime) -> datetime:
+    """This time in UTC, rounded up to the millisecond. InvalidJob when it is none, is naive or lies beyond the horizon."""
+    if not isinstance(value, datetime) or value.utcoffset() is None:
         raise InvalidJob(
-            "due_at", f"{describe(due_at)} is not an aware datetime; say which zone it is in (timezone.now())"
+            field, f"{describe(value)} is not an aware datetime; say which zone it is in (timezone.now())"
         )
     try:
-        due_at = ceil_ms(due_at)
+        found = ceil_ms(value)
     except OverflowError as error:
-        raise InvalidJob("due_at", f"{due_at} cannot be expressed in UTC") from error
-    if due_at > frame.horizon:
-        raise InvalidJob(
-            "due_at", f"{due_at} is beyond the horizon {frame.horizon} (SCHEDULER['max_horizon'])"
-        )
-    return ceil_ms(max(due_at, frame.oldest))
+        raise InvalidJob(field, f"{value} cannot be expressed in UTC") from error
+    if found > horizon:
+        raise InvalidJob(field, f"{found} is beyond the horizon {horizon} (SCHEDULER['max_horizon'])")
+    return found
 
 
 def _after(delay: Any, now: datetime) -> datetime:
@@ -184,15 +189,10 @@ def _tenant(value: Any) -> str:
 
 
 def _name(field: str, value: Any, limit: int = 100) -> str:
-    if not isinstance(value, str):
-        raise InvalidJob(field, f"{describe(value)} is not text")
-    if not 0 < len(value) <= limit:
-        raise InvalidJob(field, f"has {len(value)} characters; 1 to {limit} are allowed")
-    if value != value.strip() or not value.isprintable():
-        raise InvalidJob(
-            field, f"{describe(value)} begins or ends with white space or has unprintable characters"
-        )
-    return value
+    try:
+        return name_of(value, limit)
+    except ValueError as error:
+        raise InvalidJob(field, str(error)) from None
 
 
 def _whole(field: str, value: Any, allowed: range) -> int:

@@ -28,7 +28,7 @@ from jobs.text import scrub, storable
 
 LIMIT = 100
 """Jobs one command may name; more of them need a bulk operation."""
-REASON_BYTES = 500
+REASON_BYTES, TARGET_BYTES = 500, 4000
 
 
 class Shell:
@@ -268,9 +268,9 @@ def record(
         actor_name=user.get_username()[:150],
         via=via,
         address=address,
-        target=target,
-        before=before or {},
-        after=after or {},
+        target=_kept(target),
+        before=_kept(before or {}),
+        after=_kept(after or {}),
         tenant_id=tenant_id,
         operation_id=operation_id,
         reason=clean_reason(reason),
@@ -287,6 +287,15 @@ def record(
 def clean_reason(reason: str) -> str:
     """As it is kept: without passwords, in what can be stored."""
     return storable(scrub(reason.strip()), REASON_BYTES)
+
+
+def _kept(value: Any) -> Any:
+    """What was asked for, as it can be stored: who asks for what cannot be is told so, and recorded."""
+    if isinstance(value, dict):
+        return {name: _kept(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_kept(item) for item in value]
+    return storable(value, TARGET_BYTES) if isinstance(value, str) else value
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

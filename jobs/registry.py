@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 
-from jobs.conf import conf
+from jobs.conf import MOST_ATTEMPTS, conf
 from jobs.cron import recurrence
 from jobs.errors import NotConfigured, UnknownJobType
 from jobs.retry import Backoff, default_backoff
+from jobs.slugs import name_of
 
 if TYPE_CHECKING:
     from jobs.models import Job
@@ -195,17 +196,21 @@ def job_type(
 
 
 def _check(made: JobType) -> None:
-    if not 0 < len(made.name) <= 100 or not 0 < len(made.queue) <= 100:
-        raise NotConfigured(f"@job_type({made.name!r}): names of types and queues have 1 to 100 characters")
-    if made.max_attempts_or_none is not None and made.max_attempts_or_none < 1:
-        raise NotConfigured(
-            f"@job_type({made.name!r}): max_attempts is {made.max_attempts_or_none}; at least 1"
-        )
-    most: object = made.concurrency
-    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MAX_CONCURRENCY:
-        raise NotConfigured(
-            f"@job_type({made.name!r}): concurrency is {most!r}; a whole number from 1 to {MAX_CONCURRENCY}"
-        )
+    for what, name in (("name", made.name), ("queue", made.queue)):
+        try:
+            name_of(name)
+        except ValueError as error:
+            raise NotConfigured(f"@job_type({made.name!r}): its {what} {error}") from None
+    attempts = made.max_attempts_or_none
+    for option, value, most in (
+        ("max_attempts", 1 if attempts is None else attempts, MOST_ATTEMPTS),
+        ("concurrency", made.concurrency, MAX_CONCURRENCY),
+    ):
+        number: object = value
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
+            raise NotConfigured(
+                f"@job_type({made.name!r}): {option} is {number!r}; a whole number from 1 to {most}"
+            )
     timeout = made.timeout_or_default
     if timeout is not DEFAULT and timeout is not None and timeout <= timedelta():
         raise NotConfigured(
@@ -217,6 +222,8 @@ def _check(made: JobType) -> None:
         raise NotConfigured(
             f"@job_type({made.name!r}): a path of shown has a name between all dots, as in items.*.sku"
         )
+    if inspect.isgeneratorfunction(made.handler) or inspect.isasyncgenfunction(made.handler):
+        raise NotConfigured(f"@job_type({made.name!r}): the handler yields, and nobody would go through what")
     if not inspect.signature(made.handler).parameters:
         raise NotConfigured(f"@job_type({made.name!r}): the handler takes no context; add a first parameter")
 

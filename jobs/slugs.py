@@ -1,4 +1,5 @@
-"""What may name a tenant: text of any script, of one spelling for what looks the same."""
+"""What may be a name: of a tenant, text of any script, of one spelling for what looks the same; of all else, text that
+is shown as it is."""
 
 from __future__ import annotations
 
@@ -10,6 +11,17 @@ from jobs.errors import describe
 LONGEST = 100
 _JOINERS = str.maketrans("", "", "\u200c\u200d")
 """Unprintable by themselves, and part of how some scripts are written."""
+
+
+def name_of(value: Any, longest: int = LONGEST) -> str:
+    """The same, when it may name a type, a queue, a group or a key. ValueError says what is wrong with it."""
+    if not isinstance(value, str):
+        raise ValueError(f"{describe(value)} is not text")
+    if not 0 < len(value) <= longest:
+        raise ValueError(f"has {len(value)} characters; 1 to {longest} are allowed")
+    if value != value.strip() or not value.isprintable():
+        raise ValueError(f"{describe(value)} begins or ends with white space or has unprintable characters")
+    return value
 
 
 def slug_of(value: Any) -> str:

@@ -35,6 +35,14 @@ _URL_PASSWORD = re.compile(
 _NAMED_PASSWORD = re.compile(
     r"""(?i)((?:password|passwd|pwd)(?:[ ]?=[ ]?|["'][ ]?:[ ]?))('[^']*'|"[^"]*"|[^\s&,;'")}\]]+)"""
 )
+# A name alone may be code ("token=token"): of what stands there bare, only what looks made by a machine is hidden.
+_NAMED_SECRET = re.compile(
+    r"""(?i)((?:secret|token|(?:api|access|private)[_-]?key)["']?(?:[ ]?=[ ]?|[ ]?:[ ]?))"""
+    r"""('[^'\s]{4,}'|"[^"\s]{4,}"|(?=[^\s&,;'")}\]]{0,99}\d)[^\s&,;'")}\]]{8,})"""
+)
+_AUTHORIZATION = re.compile(
+    r"""(?i)(\bbearer[ ](?=[\w\-.~+/]{0,99}\d)|authorization["']?[ ]?[:=][ ]?["']?(?:basic|token|bearer)[ ])[\w\-.~+/]{8,}=*"""
+)
 _FOREIGN = ("site-packages", "dist-packages", sysconfig.get_path("stdlib"), "<frozen")
 
 
@@ -50,10 +58,12 @@ class ErrorText:
 
 
 def scrub(text: str) -> str:
-    """Hide passwords: those of URLs (postgres://u:***@h) and those behind `password=`."""
+    """Hide passwords and the like: in URLs (postgres://u:***@h), behind `password=`, `api_key=` or `Bearer`."""
     if "://" in text and "@" in text:
         text = _URL_PASSWORD.sub(r"\1***@", text)
-    return _NAMED_PASSWORD.sub(r"\1***", text)
+    for pattern in (_AUTHORIZATION, _NAMED_PASSWORD, _NAMED_SECRET):
+        text = pattern.sub(r"\1***", text)
+    return text
 
 
 def storable(text: str, limit_bytes: int) -> str:

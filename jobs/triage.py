@@ -10,7 +10,9 @@ from django.db.models.functions import Now
 
 from jobs import clock
 from jobs.errors import InvalidValue, describe
+from jobs.limiting import stored_time
 from jobs.models.triage import Triage, TriageState
+from jobs.slugs import name_of
 from jobs.text import scrub, storable
 
 NEW, BACK = "new", "back"
@@ -33,12 +35,16 @@ def mark(
     from which on they are new again. `seen`: when what the caller looked at was said (None: nothing had been), to refuse
     an edit of what somebody else has changed since; True: whatever it is. Returns the row (None for new) and what was
     said before. InvalidValue names what is wrong."""
-    if not 0 < len(fingerprint) <= 16 or "\0" in fingerprint:
-        raise InvalidValue("fingerprint", f"{describe(fingerprint)} is none: it has 1 to 16 characters")
+    try:
+        name_of(fingerprint, 16)
+    except ValueError:
+        raise InvalidValue(
+            "fingerprint", f"{describe(fingerprint)} is none: it has 1 to 16 characters"
+        ) from None
     if state not in (NEW, *TriageState.values):
         raise InvalidValue("state", f"{describe(state)} is none of {NEW}, {', '.join(TriageState.values)}")
-    if until is not None and (until.utcoffset() is None or until <= clock.now(using)):
-        raise InvalidValue("until", f"{until} is not an aware time that is still to come")
+    if until is not None and stored_time("until", until) <= clock.now(using):
+        raise InvalidValue("until", f"{until} is not still to come")
     with transaction.atomic(using):
         _lock(fingerprint, using)
         found = Triage.objects.using(using).filter(pk=fingerprint).first()

@@ -15,9 +15,11 @@ from uuid import UUID
 
 from django.db import connections, transaction
 
-from jobs import admission, keys, notify
-from jobs.errors import InvalidJob, PlaceUnknown
-from jobs.ids import ceil_ms, dues_of
+from jobs import admission, clock, keys, notify
+from jobs.conf import conf
+from jobs.errors import PlaceUnknown
+from jobs.ids import dues_of
+from jobs.newjob import moment
 from jobs.report import Report
 from jobs.sql import load
 
@@ -37,10 +39,9 @@ def reschedule(
     ids: Sequence[UUID], run_at: datetime, *, using: str = "default", action_id: int | None = None
 ) -> Report:
     """Run these waiting jobs at `run_at` (aware) instead, or now when that is past. Running and ended ones are
-    skipped with the reason. InvalidJob for a naive time."""
-    if run_at.utcoffset() is None:
-        raise InvalidJob("run_at", f"{run_at} is not an aware datetime; say which zone it is in")
-    values = {"action_id": action_id, "run_at": ceil_ms(run_at)}
+    skipped with the reason. InvalidJob for a time that schedule() would refuse."""
+    horizon = clock.now(using) + conf().max_horizon
+    values = {"action_id": action_id, "run_at": moment("run_at", run_at, horizon)}
     report = _walk(ids, [_reschedule_timers, _reschedule_entries, _running, _ended], using, values)
     notify.after_commit(using)
     return report

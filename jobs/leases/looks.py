@@ -176,13 +176,14 @@ class Looks:
             self._copied_at = self._next_xid
         self._narrow_or_wide(connection, True)  # what is coming
 
-    def _narrow_or_wide(self, connection: Connection, wide: bool) -> None:
-        assert self._now and self._since  # noqa: S101, PT018  # a hop came first
+    def _narrow_or_wide(self, connection: Connection, wide: bool, since: datetime | None = None) -> None:
         for line in self.lines.values():
             line.coming.clear()
             line.told = 0
         self._was_wide = wide
-        since = self._since - SPARE if wide else self._now - BACK
+        if since is None:
+            assert self._now and self._since  # noqa: S101, PT018  # a hop came first
+            since = self._since - SPARE if wide else self._now - BACK
         values = {"queues": list(self.lines), "types": self.types, "suspects": self.suspects}
         self._see(connection, "look", {**values, "since": since, "coming": COMING})
         for line in self.lines.values():
@@ -232,9 +233,14 @@ class Looks:
         self._sweep_at = begun + max(SWEEP, SHARE * (time.monotonic() - begun))
 
     def _see_all(self, connection: Connection) -> None:
-        self._see(connection, "hop", {"queues": list(self.lines), "types": self.types})
+        """Behind heads that we do not know, a look from the beginning finds the first that we do: it reads all that is
+        due, once for all pairs and page by page, where each claim would walk in an order of its own."""
+        if self._see(connection, "hop", {"queues": list(self.lines), "types": self.types}):
+            self._narrow_or_wide(connection, True, BEGINNING[0])
 
-    def _see(self, connection: Connection, statement: str, values: dict[str, Any]) -> None:
+    def _see(self, connection: Connection, statement: str, values: dict[str, Any]) -> bool:
+        """True when the head of a pair is unknown here."""
+        hidden = False
         rows: list[tuple[Any, ...]] = connection.execute(
             load(statement), values, binary=True, prepare=statement == "look"
         ).fetchall()
@@ -255,4 +261,8 @@ class Looks:
                 line.coming.append((claim_at, (tenant, priority), weight, limited, run_at))
             else:
                 line.unknown |= flag
+                if flag and job_id is not None:
+                    hidden = True
+                    continue
                 line.ring.see((tenant, priority), weight, limited, run_at, job_id)
+        return hidden

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, assert_never
 from uuid import UUID
 
@@ -107,15 +107,21 @@ def fate_of(settlement: Settlement, *, cancelled: bool) -> Fate:
             if final or used_up or (crashed and held.crashes + 1 >= conf().max_crashes):
                 text = f"{error.cls}: {error.message}" if error.message else error.cls
                 return Ended(JobState.FAILED, None, text[:500], error.fingerprint, int(crashed))
-            return PutBack("retry", result.after, 0, int(crashed))
+            return PutBack("retry", _wait(result.after), 0, int(crashed))
         case Released(crashed=crashed):
             return Ended(JobState.CANCELLED) if cancelled else PutBack(None, None, 1, int(crashed))
         case Snoozed(delay=delay):
-            return Ended(JobState.CANCELLED) if cancelled else PutBack("snooze", delay, 1)
+            return Ended(JobState.CANCELLED) if cancelled else PutBack("snooze", _wait(delay), 1)
         case Cancelled():
             return Ended(JobState.CANCELLED)
         case _:
             assert_never(result)
+
+
+def _wait(asked: timedelta) -> timedelta:
+    """No job waits for longer than it could be scheduled ahead: the calendar has an end, and a result that cannot be
+    written would hold its job for ever."""
+    return min(asked, conf().max_horizon)
 
 
 Decided = list[tuple[Settlement, Fate]]

@@ -185,14 +185,21 @@ class CronDefinition(models.Model):
         time counts."""
         from jobs.defining import check_job, check_rule
 
+        self._fill()
         now = clock.now(using or self._state.db or "default")
         check_rule(self, now)
         if self._state.adding:
             check_job(self, now)
 
+    def _fill(self) -> None:
+        """A form gives None for a field that was emptied."""
+        if self.payload is None:
+            self.payload = {}
+
     def clean(self) -> None:
         from jobs.defining import check_rule
 
+        self._fill()
         try:
             check_rule(self, clock.now(self._state.db or "default"))
         except CronError as error:

@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from jobs import moments
 from jobs.conf import MOST
 from jobs.models.rated import NONE_MAY_RUN, Rated, rate_checks
 from jobs.slugs import slug_of
@@ -81,6 +82,11 @@ class Tenant(Rated):
             self.slug = slug_of(self.slug)
         except ValueError as error:
             raise ValidationError({"slug": str(error)}) from None
+        if self.temporary_until is not None:
+            try:
+                moments.stored(self.temporary_until)
+            except ValueError as error:
+                raise ValidationError({"temporary_until": str(error)}) from None
         if self.temporary_max_running is not None and self.temporary_until is None:
             raise ValidationError(
                 {

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 
 from jobs import clock, operator, scope
+from jobs.conf import conf
 from jobs.errors import InvalidJob, SchedulerError
 from jobs.models import ActionResult, Operation, OperationState
 from jobs.moving import checked_priority, checked_queue
+from jobs.newjob import moment
 from jobs.operations.holding import target_of
 from jobs.operations.limits import BULK, CHUNK, PROBE, RATE, RATES, ceiling_of, must_ask
 from jobs.operations.preview import FITTING, narrowed
@@ -121,9 +122,7 @@ def checked(verb: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_at(value: Any) -> str:
-    if not isinstance(value, datetime) or value.utcoffset() is None:
-        raise InvalidJob("run_at", f"{value!r} is not an aware datetime; say which zone it is in")
-    return value.isoformat()
+    return moment("run_at", value, clock.now() + conf().max_horizon).isoformat()
 
 
 _CHECKS = {"run_at": _run_at, "priority": checked_priority, "queue": checked_queue}

@@ -10,7 +10,7 @@ from typing import Any, LiteralString, cast
 
 from psycopg import sql
 
-PARTS = ("rules", "spent")
+PARTS = ("rules", "spent", "queues")
 PLAIN = {"rules": "plain", "spent": None}
 """What stands in their place in a statement that is asked for as plain."""
 
@@ -19,7 +19,7 @@ PLAIN = {"rules": "plain", "spent": None}
 def load(name: str, plain: bool = False) -> LiteralString:
     text: Any = _read(name)
     for part in PARTS:
-        file = PLAIN[part] if plain else part
+        file = PLAIN.get(part, part) if plain else part
         if f"{{{part}}}" in text:
             text = text.replace(f"{{{part}}}", _read(f"parts/{file}") if file else "")
     return cast(LiteralString, text)

@@ -1,29 +1,14 @@
 -- hold: entries of held types and groups that became due since the last look leave the ready index, or the line of their
 -- concurrency key, so that neither claims nor admissions walk them. What runs goes on. A claim does not wait for this:
 -- it asks for holds itself. Rides on jobs_queueentry_next, queue by queue, and jobs_queueentry_keydue. Skips locked rows.
-WITH RECURSIVE queue AS (
-    (
-        SELECT queue FROM jobs_queueentry
-        WHERE process_id IS NULL AND parked IS NULL
-        ORDER BY queue
-        LIMIT 1
-    )
-    UNION ALL
-    SELECT next.queue
-    FROM queue
-    CROSS JOIN LATERAL (
-        SELECT queue FROM jobs_queueentry
-        WHERE process_id IS NULL AND parked IS NULL AND queue > queue.queue
-        ORDER BY queue
-        LIMIT 1
-    ) next
-),
+WITH RECURSIVE
+{queues},
 held AS MATERIALIZED (
     SELECT entry.place
-    FROM queue
+    FROM queues
     CROSS JOIN LATERAL (
         SELECT ctid AS place FROM jobs_queueentry
-        WHERE queue = queue.queue AND process_id IS NULL AND parked IS NULL
+        WHERE queue = queues.queue AND process_id IS NULL AND parked IS NULL
             AND run_at > %(since)s AND run_at <= %(now)s
             AND (job_type = ANY(%(types)s::text[]) OR "group" = ANY(%(groups)s::text[]))
         ORDER BY run_at

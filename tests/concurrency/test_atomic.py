@@ -1,19 +1,22 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
+from django.db import transaction
 
 from dispatch.atomic import execute_atomic
 from dispatch.executor import AsyncLoop
 from jobs import clock, db
 from jobs.context import Context
+from jobs.errors import Cancelled, Fail, Retry, Snooze
 from jobs.leases import end, rescue, settle
 from jobs.models import Job, Outcome, Queue
 from jobs.registry import registry
-from jobs.results import Claim, Failed, Result, Settlement
+from jobs.results import Claim, Failed, Result, Settlement, Snoozed
 from jobs.states import JobState
 from tests.factories import claim, process, schedule
 from tests.racing import assert_sound, beside
@@ -28,9 +31,10 @@ class Body:
 
     def __init__(self) -> None:
         self.written, self.go_on = threading.Event(), threading.Event()
-        self.kill = False
+        self.kill = self.spoil = False
+        self.returns: Any = None
 
-    def __call__(self, context: Context, **payload: Any) -> None:
+    def __call__(self, context: Context, **payload: Any) -> Any:
         from django.db import connection
 
         with connection.cursor() as cursor:
@@ -39,6 +43,9 @@ class Body:
             assert self.go_on.wait(60)
             if self.kill:
                 cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        if self.spoil:
+            transaction.set_rollback(True)
+        return self.returns
 
 
 def run(body: Body, held: Claim) -> Result | None:
@@ -67,6 +74,38 @@ def test_its_writes_and_its_completion_commit_together(connection: Connection, j
     assert run(body, claim(connection, job, process(connection))) is None
     assert wrote()
     assert job.state == JobState.COMPLETED
+    assert_sound()
+
+
+@pytest.mark.parametrize(
+    ("returned", "ends"),
+    [(Snooze(timedelta(hours=1)), Snoozed), (Retry(), Failed), (Fail("no"), Failed), (Cancelled(), Failed)],
+    ids=["snooze", "retry", "fail", "cancelled"],
+)
+def test_cx_02_what_an_atomic_body_returns_to_end_its_attempt_is_no_completion(
+    connection: Connection, job: Job, returned: Any, ends: type[Any]
+) -> None:
+    body = Body()
+    body.go_on.set()
+    body.returns = returned
+    result = run(body, claim(connection, job, process(connection)))
+    assert isinstance(result, ends)
+    assert not wrote()
+    assert job.state == JobState.RUNNING
+
+
+def test_cx_02_a_body_that_marks_its_transaction_for_rollback_has_failed(
+    connection: Connection, job: Job
+) -> None:
+    """Nothing would tell: not the commit, and its entry stays leased by a process that lives."""
+    body, held = Body(), claim(connection, job, process(connection))
+    body.go_on.set()
+    body.spoil = True
+    result = run(body, held)
+    assert isinstance(result, Failed)
+    assert "rolled back" in result.error.message
+    settle(connection, [Settlement(held.held, result, None)])
+    assert not wrote()
     assert_sound()
 
 

@@ -85,6 +85,20 @@ def test_a_wrong_value_is_told_once_beside_its_field(
     assert not CronDefinition.objects.exists()
 
 
+def test_dx_03_an_end_of_the_calendar_is_told_beside_its_field(
+    admin_client: Client, given: dict[str, Any]
+) -> None:
+    response = admin_client.post(f"{URL}add/", {**given, "end_at_0": "9999-12-31", "end_at_1": "23:59"})
+    assert list(response.context["adminform"].form.errors) == ["end_at"]
+
+
+def test_a_payload_that_was_emptied_is_one_without_arguments(
+    admin_client: Client, given: dict[str, Any]
+) -> None:
+    admin_client.post(f"{URL}add/", {**given, "payload": ""})
+    assert CronDefinition.objects.get().payload == {}
+
+
 def test_an_end_before_the_start_is_refused(admin_client: Client, given: dict[str, Any]) -> None:
     window = {"start_at_0": "2030-01-02", "start_at_1": "0:00", "end_at_0": "2030-01-01", "end_at_1": "0:00"}
     response = admin_client.post(f"{URL}add/", {**given, **window})

@@ -203,7 +203,7 @@ def test_a_backfill_by_the_page_counts_and_then_runs(admin_client: Client, here:
     assert Job.objects.count() == 10
     assert OperatorAction.objects.get().target["rate"] == 10
     wrong = command(admin_client, definition, "backfill", **{**values, "rate": "0"})
-    assert "is not above 0" in wrong.text
+    assert "is not 0.001 to 1000" in wrong.text
 
 
 def test_who_may_not_change_definitions_is_refused_and_that_is_recorded(here: Connection) -> None:

@@ -188,7 +188,7 @@ def test_a_search_that_is_no_target_is_refused(boss: User, line: str, told: str)
         ({"rate": 100_000}, "the rate is 100000"),
         ({"line": "group:nothing"}, "no job fits"),
         ({"verb": "move"}, "move takes queue, not none"),
-        ({"verb": "move", "arguments": {"queue": ""}}, "not a name"),
+        ({"verb": "move", "arguments": {"queue": ""}}, "1 to 100 are allowed"),
         ({"verb": "prioritize", "arguments": {"priority": 101}}, "from -100 to 100"),
         ({"verb": "prioritize", "arguments": {"priority": True}}, "from -100 to 100"),
         ({"verb": "reschedule", "arguments": {"run_at": "tomorrow"}}, "not an aware datetime"),

@@ -172,9 +172,15 @@ def test_a_priority_or_queue_that_cannot_be_is_refused_and_recorded() -> None:
     job = schedule(delay=timedelta(hours=1))
     with pytest.raises(InvalidJob, match="from -100 to 100"):
         operator.act(user_with("prioritize_job"), "prioritize", [job.pk], priority=1000)
-    with pytest.raises(InvalidJob, match="1 to 100 characters"):
-        operator.act(user_with("move_job"), "move", [job.pk], queue="x" * 101)
-    assert list(OperatorAction.objects.values_list("result", flat=True)) == ["failed", "failed"]
+    assert list(OperatorAction.objects.values_list("result", flat=True)) == ["failed"]
+
+
+@pytest.mark.parametrize("queue", ["", "x" * 101, " q", "q\n", "a\0b", "\ud835"])
+def test_pl_04_a_job_is_moved_to_no_queue_that_schedule_would_refuse(queue: str) -> None:
+    job = schedule(delay=timedelta(hours=1))
+    with pytest.raises(InvalidJob, match="queue"):
+        operator.act(user_with("move_job"), "move", [job.pk], queue=queue)
+    assert list(OperatorAction.objects.values_list("result", flat=True)) == ["failed"]
 
 
 def test_a_job_of_a_tenant_that_is_not_seen_is_not_found() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from uuid import uuid4
 
@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from jobs import verbs
+from jobs.errors import InvalidJob
 from jobs.ids import ceil_ms
 from jobs.models import Job, QueueEntry
 from jobs.report import Report
@@ -77,7 +78,23 @@ def test_others_are_not_touched(here: Connection) -> None:
     assert stored(here, other) == before
 
 
-def test_a_naive_time_is_refused(here: Connection) -> None:
-    job = schedule()
-    with pytest.raises(ValueError, match="aware"):
-        job.reschedule(job.due_at.replace(tzinfo=None))
+@pytest.mark.parametrize(
+    "run_at",
+    [
+        datetime(2030, 1, 1),  # noqa: DTZ001
+        datetime.max.replace(tzinfo=UTC),
+        datetime.max.replace(tzinfo=timezone(-timedelta(hours=14))),
+        datetime.min.replace(tzinfo=timezone(timedelta(hours=14))),
+        datetime(2099, 1, 1, tzinfo=UTC),
+        "2030-01-01T00:00Z",
+        float("nan"),
+        None,
+    ],
+    ids=str,
+)
+def test_dx_01_a_time_that_schedule_would_refuse_is_refused(here: Connection, run_at: Any) -> None:
+    job = schedule(delay=timedelta(days=1))
+    before = stored(here, job)
+    with pytest.raises(InvalidJob, match="run_at"):
+        job.reschedule(run_at)
+    assert stored(here, job) == before

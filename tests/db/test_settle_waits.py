@@ -9,6 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from jobs.conf import conf
 from jobs.leases import settle
 from jobs.models import Attempt, Job, Outcome, QueueEntry, UniqueKey
 from jobs.results import Completed, Failed, Held, Released, Result, Settlement, Snoozed
@@ -38,6 +39,17 @@ def test_the_wait_begins_when_the_attempt_is_settled(here: Connection, result: R
     entry = QueueEntry.objects.get(job_id=mine.job_id)
     assert before <= entry.run_at - timedelta(minutes=7) <= server_time(here)
     assert entry.waits == waits
+
+
+@pytest.mark.parametrize(
+    "result", [failed(after=timedelta.max), Snoozed(timedelta.max)], ids=["retry", "snooze"]
+)
+def test_dx_01_no_wait_is_longer_than_a_job_can_be_scheduled_ahead(here: Connection, result: Result) -> None:
+    mine = held(here)
+    before = server_time(here)
+    end(here, mine, result)
+    run_at = QueueEntry.objects.get(job_id=mine.job_id).run_at
+    assert before <= run_at - conf().max_horizon <= server_time(here)
 
 
 def test_a_released_entry_may_run_at_once_and_never_lies_behind_the_claimers(here: Connection) -> None:

@@ -91,7 +91,23 @@ def test_naive_times_are_an_error(settings: Settings) -> None:
     assert ids(checks.check_settings(None)) == {"jobs.E001"}
 
 
-@pytest.mark.parametrize("wrong", [{"no_such": 1}, {"lease": 0}, {"lease": "30"}, {"idle_poll": 60}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"no_such": 1},
+        {"lease": 0},
+        {"lease": "30"},
+        {"lease": float("nan")},
+        {"grace": float("inf")},
+        {"idle_poll": 60},
+        {"max_horizon": timedelta.max},
+        {"timeout": 0},
+        {"timeout": -1},
+        {"schedule_lock_timeout": timedelta(seconds=-1)},
+        {"max_attempts": 10_001},
+    ],
+    ids=str,
+)
 def test_a_wrong_setting_is_an_error_that_names_it(settings: Settings, wrong: dict[str, Any]) -> None:
     settings.SCHEDULER = wrong
     (message,) = checks.check_settings(None)

@@ -22,7 +22,7 @@ from tests.handlers.tasks import Letter
 from tests.racing import assert_sound, due_job
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.process, pytest.mark.usefixtures("worker")]
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("transactional_db")]
 ALONE = "alone"
 """The queue of a second worker that has one thread."""
 
@@ -44,7 +44,7 @@ def worker(
 
 @pytest.fixture
 def transactional_db(worker: Command) -> None:
-    """The tables are those of the whole file."""
+    """The tables are those of the whole file. (This name is how pytest-django knows that the test database is needed.)"""
 
 
 def end_of(job: Job) -> Outcome:

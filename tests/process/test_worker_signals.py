@@ -67,6 +67,20 @@ def test_sh_01_at_sigterm_what_runs_may_end_and_what_waits_goes_back_uncounted(
     assert_sound()
 
 
+def test_sh_01_when_the_terminal_is_closed_what_runs_may_end(
+    commands: Commands, ledger: Ledger, gate: Path
+) -> None:
+    worker = commands.worker()
+    (job,) = running(ledger, gate)
+    for _ in range(2):  # the kernel's and the shell's; to the whole group
+        os.killpg(worker.process.pid, signal.SIGHUP)
+    gate.touch()
+    assert worker.wait() == 0
+    assert [event.name for event in ledger.events] == ["start", "end"]
+    assert (job.state, Outcome.objects.get(pk=job.pk).attempt) == (JobState.COMPLETED, 1)
+    assert worker.errors == []
+
+
 def test_rx_03_what_outlives_the_grace_period_goes_back_uncounted_and_runs_again_only_after_its_death(
     commands: Commands, ledger: Ledger, gate: Path
 ) -> None:

@@ -192,8 +192,11 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         (" AND held.concurrency_key = hop.concurrency_key", guards_keys.a_key_with_room_is_swept),
         (" AND waiting.run_at <= %(now)s", guards_keys.who_waits_for_his_time_is_not_swept),
     ],
+    "park_held+parts/queues": [
+        ("process_id IS NULL AND |process_id IS NULL AND ", guards_held.what_runs_is_not_parked),
+    ],
+    "parts/queues": [(" AND queue > queues.queue", guards_held.the_queues_of_all_are_looked_into_once)],
     "park_held": [
-        ("process_id IS NULL AND ", guards_held.what_runs_is_not_parked),
         (
             " AND parked IS NULL\n            AND run_at",
             guards_held.what_is_parked_for_another_reason_stays_so,
@@ -201,7 +204,6 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         (" AND run_at <= %(now)s", guards_held.what_is_not_due_is_not_parked),
         ("run_at > %(since)s AND ", guards_held.what_was_looked_at_is_not_read_again),
         (HELD, guards_held.other_types_and_groups_are_not_parked),
-        (" AND queue > queue.queue", guards_held.the_queues_of_all_are_looked_into_once),
         (" UNION ALL SELECT place FROM in_line", guards_held.who_waits_for_a_key_is_parked),
         (
             "process_id IS NULL AND parked = 'key' AND run_at",
@@ -354,7 +356,7 @@ REPLACED = {
     " AND run_at <= %(until)s\n        UNION": "\n        UNION",
     " AND run_at <= %(until)s\n            AND tenant": " AND tenant",
     " AND parked IS NULL\n            AND run_at": " AND run_at",
-    " AND queue > queue.queue": " AND false",
+    " AND queue > queues.queue": " AND false",
     "process_id IS NULL AND parked = 'key' AND run_at": "process_id IS NULL AND run_at",
     "parked = 'hold'": "lease_token IS NULL",
     "AND (%(everything)s OR ": "AND (true OR %(everything)s OR ",

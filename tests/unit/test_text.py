@@ -98,6 +98,12 @@ def test_pl_03_any_text_becomes_storable_and_fits(text: str, limit: int) -> None
         ("connection failed: host=h password=s3cret user=u", "connection failed: host=h password=*** user=u"),
         ("{'user': 'u', 'password': 'hunter2'}", "{'user': 'u', 'password': ***}"),
         ("PGPASSWORD=abc psql", "PGPASSWORD=*** psql"),
+        ("GET /v1?api_key=a1b2c3d4e5&n=1", "GET /v1?api_key=***&n=1"),
+        ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI7 is wrong", "AWS_SECRET_ACCESS_KEY=*** is wrong"),
+        ("{'token': 'abcdefgh', 'n': 1}", "{'token': ***, 'n': 1}"),
+        ('{"client_secret": "s3cret-s3cret"}', '{"client_secret": ***}'),
+        ("401 for Authorization: Bearer eyJhbGciOi.eyJzdWIiOi.c2ln", "401 for Authorization: Bearer ***"),
+        ("{'Authorization': 'Basic dXNlcjpwYXNz'}", "{'Authorization': 'Basic ***'}"),
     ],
 )
 def test_sk_02_passwords_are_hidden(text: str, scrubbed: str) -> None:
@@ -114,6 +120,9 @@ def test_sk_02_passwords_are_hidden(text: str, scrubbed: str) -> None:
         "mail ada@example.org",
         "Invalid password: must have 8 characters",
         "C:\\dir://x",
+        "run(token=token, secret=self.secret)",
+        "Unexpected token: '}'",
+        "bearer authentication failed",
     ],
 )
 def test_text_without_passwords_is_left_alone(text: str) -> None:

@@ -1,18 +1,7 @@
 -- queues: of each queue that has entries, a row, a live worker or a type here: its limit, what runs, what waits and
 -- since when. Names are walked by the index, counts of waiting entries stop at the cap.
-WITH RECURSIVE waiting (queue) AS (
-    (
-        SELECT queue FROM jobs_queueentry WHERE process_id IS NULL AND parked IS NULL
-        ORDER BY queue LIMIT 1
-    )
-    UNION ALL
-    SELECT (
-        SELECT entry.queue FROM jobs_queueentry entry
-        WHERE entry.process_id IS NULL AND entry.parked IS NULL AND entry.queue > waiting.queue
-        ORDER BY entry.queue LIMIT 1
-    )
-    FROM waiting WHERE waiting.queue IS NOT NULL
-),
+WITH RECURSIVE
+{queues},
 running AS (
     SELECT queue, count(*) AS running, min(claimed_at) AS since
     FROM jobs_queueentry WHERE process_id IS NOT NULL GROUP BY queue
@@ -22,7 +11,7 @@ served AS (
     WHERE ended_at IS NULL AND lease_expires_at > now() AND kind = 'worker' GROUP BY 1
 ),
 names (queue) AS (
-    SELECT queue FROM waiting WHERE queue IS NOT NULL
+    SELECT queue FROM queues
     UNION SELECT queue FROM running
     UNION SELECT queue FROM served
     UNION SELECT name FROM jobs_queue

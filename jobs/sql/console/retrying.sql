@@ -1,17 +1,6 @@
 -- retrying: jobs that wait for another attempt, by what went wrong last. Looks at the next of each queue, up to a cap.
-WITH RECURSIVE queues (queue) AS (
-    (
-        SELECT queue FROM jobs_queueentry WHERE process_id IS NULL AND parked IS NULL
-        ORDER BY queue LIMIT 1
-    )
-    UNION ALL
-    SELECT (
-        SELECT entry.queue FROM jobs_queueentry entry
-        WHERE entry.process_id IS NULL AND entry.parked IS NULL AND entry.queue > queues.queue
-        ORDER BY entry.queue LIMIT 1
-    )
-    FROM queues WHERE queues.queue IS NOT NULL
-),
+WITH RECURSIVE
+{queues},
 entries AS (
     SELECT entry.* FROM queues CROSS JOIN LATERAL (
         SELECT job_id, due_at, job_type, attempt, max_attempts, run_at FROM (
@@ -21,7 +10,7 @@ entries AS (
         ) head
         WHERE head.waits = 'retry'
     ) entry
-    WHERE queues.queue IS NOT NULL LIMIT %(cap)s
+    LIMIT %(cap)s
 )
 SELECT entries.job_type, last.fingerprint, max(last.error_class), max(last.message), count(*), min(last.finished_at),
     max(last.finished_at), min(entries.run_at), max(entries.attempt), (array_agg(entries.job_id))[1]

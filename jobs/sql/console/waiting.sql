@@ -1,33 +1,28 @@
 -- waiting: jobs whose time has come and that nobody has, by queue, tenant, type and what sets them aside: how many of a
 -- bounded look, and the oldest of each. Of each queue (or, with tenants, of each of them in each queue) the first ones
 -- alone, by the claim's own indexes; of those set aside the first of each reason.
-WITH RECURSIVE queues (queue) AS (
-    SELECT coalesce(%(queue)s::text, (
-        SELECT queue FROM jobs_queueentry WHERE process_id IS NULL AND parked IS NULL
-        ORDER BY queue LIMIT 1
-    ))
+WITH RECURSIVE
+{queues},
+asked (queue) AS (
+    SELECT %(queue)s::text WHERE %(queue)s::text IS NOT NULL
     UNION ALL
-    SELECT (
-        SELECT entry.queue FROM jobs_queueentry entry
-        WHERE entry.process_id IS NULL AND entry.parked IS NULL AND entry.queue > queues.queue
-        ORDER BY entry.queue LIMIT 1
-    )
-    FROM queues WHERE queues.queue IS NOT NULL AND %(queue)s::text IS NULL
+    SELECT queue FROM queues WHERE %(queue)s::text IS NULL
+    LIMIT %(queues)s
 ),
 ready AS (
-    SELECT entry.* FROM (SELECT queue FROM queues WHERE queue IS NOT NULL LIMIT %(queues)s) queues
+    SELECT entry.* FROM asked
     CROSS JOIN LATERAL (
         SELECT job_id, queue, tenant_id, job_type, parked, run_at FROM jobs_queueentry
-        WHERE queue = queues.queue AND process_id IS NULL AND parked IS NULL AND run_at <= now()
+        WHERE queue = asked.queue AND process_id IS NULL AND parked IS NULL AND run_at <= now()
         ORDER BY run_at LIMIT %(each)s
     ) entry
     WHERE %(tenants)s::bigint[] IS NULL
     UNION ALL
-    SELECT entry.* FROM (SELECT queue FROM queues WHERE queue IS NOT NULL LIMIT %(queues)s) queues
+    SELECT entry.* FROM asked
     CROSS JOIN unnest(%(tenants)s::bigint[]) tenant (id)
     CROSS JOIN LATERAL (
         SELECT job_id, queue, tenant_id, job_type, parked, run_at FROM jobs_queueentry
-        WHERE queue = queues.queue AND tenant_id = tenant.id AND lease_token IS NULL AND parked IS NULL
+        WHERE queue = asked.queue AND tenant_id = tenant.id AND lease_token IS NULL AND parked IS NULL
             AND run_at <= now()
         ORDER BY priority DESC, run_at, job_id LIMIT %(each)s
     ) entry

@@ -1,0 +1,52 @@
+"""What `@job_type` refuses, before a worker or a caller could stumble over it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from jobs.errors import NotConfigured, Retry, Snooze
+from jobs.registry import job_type, registry
+
+
+def handler(context: Any) -> None:
+    """Does nothing."""
+
+
+def yields(context: Any) -> Iterator[int]:
+    yield 1
+
+
+async def ayields(context: Any) -> AsyncIterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize("name", ["", " x", "x\n", "a\0b", "\ud835", "x" * 101, 5])
+def test_un_01_a_name_that_no_job_could_have_is_refused_by_its_decorator(name: Any) -> None:
+    for options in ({"name": name}, {"name": "test.named", "queue": name or " "}):
+        with pytest.raises(NotConfigured, match=r"its (name|queue)"):
+            job_type(**options)(handler)
+    assert registry.get(name) is None
+
+
+@pytest.mark.parametrize("most", [0, -1, 10_001, 2**31, True, 2.5, "3"])
+def test_ld_03_a_number_of_attempts_that_no_job_could_have_is_refused(most: Any) -> None:
+    with pytest.raises(NotConfigured, match="max_attempts"):
+        job_type("test.attempts", max_attempts=most)(handler)
+
+
+@pytest.mark.parametrize("body", [yields, ayields])
+def test_bx_01_a_handler_that_yields_would_never_run_and_is_refused(body: Any) -> None:
+    with pytest.raises(NotConfigured, match="yields"):
+        job_type("test.yields")(body)
+
+
+@pytest.mark.parametrize("span", [5, 2.5, "1 s", None, True])
+def test_dx_01_a_wait_that_is_no_timedelta_is_an_error_of_the_handler(span: Any) -> None:
+    with pytest.raises(TypeError, match="not a timedelta"):
+        Snooze(span)
+    if span is not None:
+        with pytest.raises(TypeError, match="not a timedelta"):
+            Retry(after=span)
