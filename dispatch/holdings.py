@@ -84,7 +84,6 @@ class Holdings:
             held.job_type,
             held.attempt,
             held.max_attempts,
-            held.due_at,
             claim.tenant,
             claim.queue,
             claim.group,

@@ -70,7 +70,7 @@ class Intake:
     def ready(self, connection: Connection) -> list[str]:
         """Queues that may have something to claim, in random order: a worker of many must not starve the last."""
         late = self._arrive()
-        if late or self._looks.due(busy=any(claimer.waiting for claimer in self._claimers.values())):
+        if late or self._due:
             self._look(connection)
         ready = [name for name, claimer in self._claimers.items() if claimer.waiting]
         random.shuffle(ready)
@@ -98,7 +98,7 @@ class Intake:
 
     def idle_for(self, connection: Connection) -> float:
         """Seconds until something may be due or claimable, at most until the next poll."""
-        if self._looks.due(busy=False):
+        if self._due:
             self._look(connection)
         self._arrive()
         limit = min(conf().idle_poll.total_seconds(), max(0.05, self._looks.wide_in()))
@@ -111,6 +111,11 @@ class Intake:
             if (at := self._wake_at(claimer.line)) is not None:
                 limit = min(limit, max(0.0, (at - now).total_seconds()))
         return limit
+
+    @property
+    def _due(self) -> bool:
+        """Whether to look; a little later while something is known that may be claimed, now or when a limit allows."""
+        return self._looks.due(busy=any(claimer.waiting for claimer in self._claimers.values()))
 
     def _arrive(self) -> bool:
         """Let in what is due as known beforehand; True when something may be due that we stand back from: look."""

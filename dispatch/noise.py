@@ -32,10 +32,12 @@ class Noise:
         self._total = 0
         self._counted = False
         self._now = 0.0
+        self._share = 1
+        """What one tenant may hold of the threads by the settings."""
 
     def begin(self) -> None:
         """Of the claim that comes now."""
-        self._counted, self._now = False, boottime()
+        self._counted, self._now, self._share = False, boottime(), self._base(conf().noisy_share)
 
     def room(self, tenant_id: int, share: float | None, *, rivals: bool) -> int | None:
         """How many more of this tenant's entries may be claimed; None: as many as there are."""
@@ -58,7 +60,7 @@ class Noise:
         held = self._of(tenant_id)
         self._held[tenant_id] = held + 1
         self._total += 1
-        return held >= self._base(conf().noisy_share) and 2 * held > self._total
+        return held >= self._share and 2 * held > self._total
 
     def _others(self, tenant_id: int) -> bool:
         return any(other != tenant_id and self._now - at < RECENT for other, at in self._last.items())

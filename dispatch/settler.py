@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 BATCH = 500
 GATHER = 0.01
-"""Seconds in which results gather behind the first one."""
+"""Seconds between two writes: what comes alone is written at once, what comes in numbers gathers."""
 RETRY = (0.1, 5.0)
 
 
@@ -42,6 +42,7 @@ class Settler:
         self._results: queue.SimpleQueue[Settlement | None] = queue.SimpleQueue()
         self._connection: Connection | None = None
         self._late = Late()
+        self._written_at = 0.0
         self._thread = threading.Thread(target=self._run, name="settler", daemon=True)
 
     def start(self) -> None:
@@ -61,6 +62,7 @@ class Settler:
             batch, ended = self._gather()
             if batch:
                 self._write(batch)
+                self._written_at = time.monotonic()
             if self._late.due_in == 0.0:
                 self._try_again()
         for _ in range(2):  # as they are, and what they were replaced by
@@ -75,7 +77,7 @@ class Settler:
             return [], False
         if first is None:
             return [], True
-        batch, until = [first], time.monotonic() + GATHER
+        batch, until = [first], self._written_at + GATHER
         while len(batch) < BATCH:
             try:
                 more = self._results.get(timeout=max(0.0, until - time.monotonic()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import struct
 import tempfile
 from collections import deque
@@ -19,6 +20,7 @@ _HEADER = struct.Struct("=ddB")
 _SLOT = struct.Struct("=B16sd")
 _HEADER_SIZE = 64
 _FREE, _STARTED, _GUARDED, _ENDED = 0, 1, 2, 3
+_TAKEN = re.compile(rb"[^\0]")
 
 NEVER = float("inf")
 
@@ -114,5 +116,7 @@ class Slots:
                 yield UUID(bytes=job_id)
 
     def _records(self) -> Iterator[tuple[int, bytes, float]]:
-        for slot in range(self.count):
-            yield _SLOT.unpack_from(self._memory, _HEADER_SIZE + slot * _SLOT.size)
+        """Those in use. Most of thousands are free: a supervisor that read each of them spent a seventh of a core on twenty
+        idle children."""
+        for taken in _TAKEN.finditer(self._memory[_HEADER_SIZE :: _SLOT.size]):
+            yield _SLOT.unpack_from(self._memory, _HEADER_SIZE + taken.start() * _SLOT.size)

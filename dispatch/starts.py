@@ -31,9 +31,9 @@ class Starts:
     def start(self) -> None:
         self._thread.start()
 
-    def put(self, holding: Holding) -> bool:
+    def put(self, holding: Holding, now: datetime) -> bool:
         """Start it now, or hold it until its time; True when it is held."""
-        if holding.claim.run_at <= self.clock.now():
+        if holding.claim.run_at <= now:
             self._start(holding)
             return False
         with self._changed:

@@ -173,7 +173,10 @@ class Worker:
             logger.error("a claimed job has no row: run checkjobs", extra={"job": str(each.held.job_id)})
             self.settler.put(Settlement(each.held, Snoozed(MISSING_ROW_WAIT), None))
         full = self._weigh(queue, claims)
-        held = [self.starts.put(self.holdings.add(claim, loud=self.noise.served(claim))) for claim in full]
+        now = self.clock.now()
+        held = [
+            self.starts.put(self.holdings.add(claim, loud=self.noise.served(claim)), now) for claim in full
+        ]
         if any(held):
             self.clock.read(connection)  # the claim's own reply is too slow to tell the time by
         return len(claims)

@@ -41,9 +41,11 @@ _PLAIN = 5 * _NULL
 """Of a job without cron, unique or concurrency key."""
 
 
-def insert_many(cursor: Any, rows: Sequence[Row], until: datetime) -> None:
+def insert_many(
+    cursor: Any, rows: Sequence[Row], until: datetime, meanwhile: Callable[[], None] = lambda: None
+) -> None:
     """Insert jobs; those due up to `until` (now + look-ahead) go straight into their queues. In the
-    transaction of the cursor. An entry's `run_at` is at least the time at which its insert began. The clock is read after
+    transaction of the cursor. `meanwhile` is called again and again while the server writes. An entry's `run_at` is at least the time at which its insert began. The clock is read after
     the first write: a look that does not see this transaction among those that write must not be younger."""
     if not rows:
         return
@@ -56,17 +58,17 @@ def insert_many(cursor: Any, rows: Sequence[Row], until: datetime) -> None:
                 yield b"".join([job(row) for row in some])
             else:
                 yield from map(job, some)
-            # While the server writes.
             timers.append(b"".join([timer(row) for row in some if row.due_at > until]))
 
-    _copy(cursor, _JOB, jobs())
+    _copy(cursor, _JOB, jobs(), meanwhile)
     if any(timers):
-        _copy(cursor, _TIMER, timers)
+        _copy(cursor, _TIMER, timers, meanwhile)
     if soon := [row for row in rows if row.due_at <= until]:
         cursor.execute("SELECT clock_timestamp()")
         (begun,) = cursor.fetchone()
         entry = _entry(microseconds(begun))
-        _copy(cursor, _ENTRY, (b"".join([entry(row) for row in some]) for some in _chunks(soon)))
+        entries = (b"".join([entry(row) for row in some]) for some in _chunks(soon))
+        _copy(cursor, _ENTRY, entries, meanwhile)
 
 
 def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
@@ -74,11 +76,17 @@ def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
         yield rows[start : start + _CHUNK]
 
 
-def _copy(cursor: Any, statement: LiteralString, packed: Iterable[bytes]) -> None:
+def _copy(
+    cursor: Any,
+    statement: LiteralString,
+    packed: Iterable[bytes],
+    meanwhile: Callable[[], None] = lambda: None,
+) -> None:
     with cursor.copy(statement) as copy:
         copy.write(_BEGIN)
         for some in packed:
             copy.write(some)
+            meanwhile()
         copy.write(_END)
 
 

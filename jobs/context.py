@@ -11,6 +11,7 @@ from uuid import UUID
 from django.apps import apps
 
 from jobs.errors import Cancelled
+from jobs.ids import due_of
 
 
 class StopFlag:
@@ -47,12 +48,16 @@ class Context:
     attempt: int
     """Number of this attempt, from 1."""
     max_attempts: int
-    due_at: datetime
     tenant: str
     queue: str
     group: str | None = None
     stop: StopFlag = field(default_factory=StopFlag, repr=False)
     """Set on a cancel request, at the soft timeout, and when the lease is nearly lost."""
+
+    @property
+    def due_at(self) -> datetime:
+        """When it was to run, in UTC."""
+        return due_of(self.job_id)
 
     @property
     def cancelled(self) -> bool:

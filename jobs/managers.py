@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -15,9 +15,9 @@ from jobs import admission, clock, keys, notify, partitions
 from jobs.bulk import insert_many
 from jobs.conf import conf
 from jobs.db import server_cursor
-from jobs.errors import InvalidJob
 from jobs.ids import IdRun, day_of_id
 from jobs.newjob import Frame, NewJob, Row, prepare
+from jobs.pieces import Pieces
 from jobs.querysets import JobQuerySet
 from jobs.sql import load
 from jobs.tenants import tenant_ids
@@ -25,8 +25,6 @@ from jobs.tenants import tenant_ids
 if TYPE_CHECKING:
     from jobs.models import Job
 
-PIECE_ROWS, PIECE_SIZE = 10_000, 8 * 2**20
-"""Jobs, or characters of their payloads, that schedule_many holds before it writes them."""
 _BORN = "jobs are born by Job.objects.schedule() or schedule_many() alone"
 
 
@@ -102,16 +100,18 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         told: list[tuple[UUID, bool]] = []
         keyed: dict[int, Row] = {}
         """By index."""
-        pieces = _prepare_many(jobs, now)
-        if (first := next(pieces, None)) is None:
+        pieces = Pieces(jobs, now)
+        checked = iter(pieces)
+        if (first := next(checked, None)) is None:
             return []
         with transaction.atomic(
             using
         ):  # a savepoint: an error inside COPY must not abort the caller's transaction
-            for rows in chain([first], pieces):
+            for rows in chain([first], checked):
                 keyed |= {len(told) + n: row for n, row in enumerate(rows) if row.unique_key is not None}
                 told += [(row.id, True) for row in rows]
-                self._insert_many([row for row in rows if row.unique_key is None], now, using)
+                free = [row for row in rows if row.unique_key is None] if keyed else rows
+                self._insert_many(free, now, using, pieces.meanwhile)
             if keyed:
                 _name_tenants(keyed.values(), using)
                 wanted = {index: _wanted(row) for index, row in keyed.items()}
@@ -121,13 +121,15 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
                 self._insert_many([row for index, row in keyed.items() if told[index][1]], now, using)
         return told
 
-    def _insert_many(self, rows: list[Row], now: datetime, using: str) -> None:
+    def _insert_many(
+        self, rows: list[Row], now: datetime, using: str, meanwhile: Callable[[], None] = lambda: None
+    ) -> None:
         if not rows:
             return
         partitions.require_days({day_of_id(row.id) for row in rows}, using)
         _name_tenants(rows, using)
         with connections[using].cursor() as cursor:
-            insert_many(cursor, rows, now + conf().look_ahead)
+            insert_many(cursor, rows, now + conf().look_ahead, meanwhile)
         _hint(rows, now, using)
         _admit(rows, now, using)
 
@@ -171,26 +173,6 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
 
     def bulk_create(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(_BORN)
-
-
-def _prepare_many(jobs: Iterable[NewJob], now: datetime) -> Iterator[list[Row]]:
-    """Checked, in pieces of bounded size."""
-    ids, rows, size, frame = IdRun(), list[Row](), 0, Frame(now)
-    for index, new in enumerate(jobs):
-        if not isinstance(new, NewJob):
-            raise InvalidJob("job", f"{new!r} is not a NewJob", index=index)
-        try:
-            rows.append(prepare(new, frame, ids))
-        except InvalidJob as error:
-            error.index = index
-            error.args = (f"jobs[{index}].{error}",)
-            raise
-        size += len(rows[-1].payload)
-        if len(rows) >= PIECE_ROWS or size >= PIECE_SIZE:
-            yield rows
-            rows, size = [], 0
-    if rows:
-        yield rows
 
 
 def _name_tenants(rows: Collection[Row], using: str) -> None:

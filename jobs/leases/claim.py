@@ -6,7 +6,6 @@ to pass over.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
@@ -21,8 +20,9 @@ from jobs import arrays
 from jobs.clock import DatabaseClock
 from jobs.errors import SchedulerError
 from jobs.leases.counts import Count, Counts
+from jobs.leases.door import Door
 from jobs.leases.looks import REACH, Looks
-from jobs.leases.passed import FREE_SECONDS, LONGEST_WAIT, Passed, wait_after
+from jobs.leases.passed import Passed
 from jobs.leases.ring import NIL, Mark, Pair, Share, just_before
 from jobs.partitions import day_of
 from jobs.results import Claim, Held
@@ -93,12 +93,7 @@ class Claimer:
         self.passed = Passed(self.ring)
         self._counts = Counts()
         self._draining = False
-        self._full_until = self._closed_until = float("-inf")
-        """The queue is at its limit; it is held, or out of tokens: the monotonic time of the next try."""
-        self._vain = 0
-        """Tries in a row that found the queue at its limit."""
-        self._ended = 0
-        """Jobs of ours that have ended."""
+        self.door = Door()
         self._noisy_share: float | None = None
         self._exempt: set[int] = set()
         """Tenants that may hold all threads."""
@@ -113,14 +108,14 @@ class Claimer:
         if free > 0:
             self.passed.untie()
         for _ in range(ROUNDS):
-            if self._queue_full or self._closed:
+            if self.door.shut_for is not None:
                 break
-            if self.looks.due(busy=len(self.ring) > 0):
+            if self.looks.due(busy=self.waiting):
                 self.looks.look(connection)
                 looked = True
             self._bring_back(connection)
             if chosen := self.ring.choose(size):
-                shares = self._hush(chosen, noise)
+                shares = self._hush(self._startable(chosen, free), noise)
                 if shares and (claims := self._take(connection, shares, size, max(0, free))):
                     if self.line.coming:
                         self.line.took(claims)
@@ -133,14 +128,13 @@ class Claimer:
 
     def retry_in(self) -> float | None:
         """Seconds until what was at its limit, held or locked is worth another try; None when there is nothing."""
-        if self._closed:
-            return self._closed_until - time.monotonic()
-        return self._full_until - time.monotonic() if self._queue_full else self.passed.retry_in()
+        shut_for = self.door.shut_for
+        return self.passed.retry_in() if shut_for is None else shut_for
 
     @property
     def claimable(self) -> bool:
         """Something is known that may be claimed at once."""
-        return len(self.ring) > 0 and not self._queue_full and not self._closed
+        return len(self.ring) > 0 and self.door.shut_for is None
 
     @property
     def waiting(self) -> bool:
@@ -149,17 +143,17 @@ class Claimer:
 
     def settled(self, tenant_id: int) -> None:
         """A slot of this tenant has become free by our own doing. From any thread."""
-        self._ended += 1
-        self._full_until = float("-inf")
+        self.door.settled()
         self.passed.settled(tenant_id)
 
-    @property
-    def _queue_full(self) -> bool:
-        return time.monotonic() < self._full_until
-
-    @property
-    def _closed(self) -> bool:
-        return time.monotonic() < self._closed_until
+    def _startable(self, shares: list[Share], free: int) -> list[Share]:
+        """Without those under a limit when no thread is free: what takes up a slot must start at once."""
+        if free > 0:
+            return shares
+        for share in shares:
+            if share.tenant_id in self.ring.limited:
+                self.passed.tie(share.tenant_id)
+        return [share for share in shares if share.tenant_id not in self.ring.limited]
 
     def _hush(self, shares: list[Share], noise: Noise | None) -> list[Share]:
         """Without those that hold their share of our threads, and no more of the others than their share allows."""
@@ -193,13 +187,11 @@ class Claimer:
             "oldest": arrays.int8s([self._counts.oldest(tenant_id) for tenant_id in tenants]),
             "queue_oldest": 0,
         }
-        return connection.execute(load("free"), values, binary=True).fetchall()
+        return connection.execute(load("free"), values, binary=True, prepare=True).fetchall()
 
     def _take(self, connection: Connection, shares: list[Share], size: int, free: int) -> list[Claim]:
         shares = [
-            share._replace(most=min(share.most, max(1, free)))
-            if share.tenant_id in self.ring.limited
-            else share
+            share._replace(most=min(share.most, free)) if share.tenant_id in self.ring.limited else share
             for share in shares
         ]
         pairs = [pair for share in shares for pair in share.pairs]
@@ -230,16 +222,14 @@ class Claimer:
             "queue_oldest": self._counts.queue.oldest if self._counts.queue else 0,
             "peek": False,
         }
-        today, ended = day_of(self.looks.clock.now()), self._ended
+        today = day_of(self.looks.clock.now())
+        self.door.ask()
         try:
             rows = self._send(connection, None if today == self._missing_day else today, values, limited)
         except psycopg.errors.UndefinedTable:  # nobody has made today's leaves; what waits is older
             self._missing_day = today
             return []
-        claims = self._read(rows, shares, size, free, set(limited), token)
-        if self._ended != ended:  # meanwhile, perhaps after the count
-            self._full_until = float("-inf")
-        return claims
+        return self._read(rows, shares, size, free, set(limited), token)
 
     def _send(
         self, connection: Connection, day: date | None, values: dict[str, Any], limited: list[int]
@@ -330,12 +320,11 @@ class Claimer:
         else:
             self._counts.queue.told(room.oldest, self.looks.proven)
         if room.size == 0 and room.wait:
-            self._closed_until = time.monotonic() + max(FREE_SECONDS, min(room.wait, LONGEST_WAIT))
+            self.door.close(room.wait)
         elif room.size > 0:
-            self._vain = 0
+            self.door.open()
         elif known:  # else it was not locked yet: once more
-            self._vain += 1
-            self._full_until = time.monotonic() + wait_after(self._vain)
+            self.door.full()
 
     def _learn(
         self,

@@ -13,8 +13,11 @@ from jobs.leases.ring import Ring
 FREE_SECONDS = 0.02
 """Seconds between two questions for tenants that were at their limit; an own settle brings one back at once."""
 IN_VAIN, SELDOM = 4, 16
-"""After so many questions in vain each one waits twice as long as the one before, up to so many times: a slot that
-becomes free is mostly taken again by whose job has ended, who needs no question."""
+"""After so many more questions in vain than not each one waits twice as long as the one before, up to so many times: a
+slot that becomes free is mostly taken again by whose job has ended, who needs no question."""
+MOST_IN_VAIN = IN_VAIN + SELDOM.bit_length() - 1
+STILL_FREE_SECONDS = 0.05
+"""After so long a slot that was free and still is is nobody's to fill."""
 BUSY_SECONDS = (0.005, 0.02)
 """How long a tenant or queue that another claimer has locked is passed over."""
 BUSY_SHARE, IDLE_SHARE = 20, 4
@@ -45,7 +48,8 @@ class Passed:
         self.tied: set[int] = set()
         """Their entries must start at once: until a thread is free."""
         self._free: set[int] = set()
-        """Had a slot at the last question. Mostly its process fills it at once: who has one at two in a row comes back."""
+        """Had a slot at the last question. Mostly its process fills it at once: it is asked for alone a little later, and
+        comes back when it still has one."""
         self._freed: deque[int] = deque()
         self._asked, self._asking, self._vain = float("-inf"), 0.0, 0
 
@@ -96,29 +100,34 @@ class Passed:
             for tenant_id in [tenant for tenant, until in kind.items() if until <= now]:
                 del kind[tenant_id]
                 self.ring.bring_back(tenant_id)
-        if now < self._asked + self._interval():
-            return
-        tenants = [*self.full, *(tenant for tenant, at in self.later.items() if at <= now)]
+        if now >= self._asked + self._interval():
+            self._question(ask, now)
+
+    def _question(self, ask: Ask, now: float) -> None:
+        seen, self._free = self._free, set()
+        tenants = [*(seen or self.full), *(tenant for tenant, at in self.later.items() if at <= now)]
         if not tenants:
             return
-        self._vain += 1
-        seen, self._free = self._free, set()
+        returned = False
         for tenant_id, wait in ask(tenants):
             if wait is not None:
                 self._await(tenant_id, wait)
-                continue
-            self._vain = 0
-            if tenant_id in self.full and tenant_id not in seen:
+            elif tenant_id in self.full and tenant_id not in seen:
                 self._free.add(tenant_id)
             else:
                 self._return(tenant_id)
+                returned = True
+        if returned:
+            self._vain = max(0, self._vain - 1)
+        elif not self._free:
+            self._vain = min(self._vain + 1, MOST_IN_VAIN)
         self._asked = time.monotonic()
         self._asking = self._asked - now
 
     def _interval(self) -> float:
         """Seconds between two questions."""
         share = BUSY_SHARE if len(self.ring) else IDLE_SHARE
-        return max(wait_after(self._vain), share * self._asking)
+        return max(STILL_FREE_SECONDS if self._free else wait_after(self._vain), share * self._asking)
 
     def _await(self, tenant_id: int, wait: float | None) -> None:
         if wait:
@@ -134,4 +143,5 @@ class Passed:
         self.full.discard(tenant_id)
         self.later.pop(tenant_id, None)
         self.noisy.pop(tenant_id, None)
+        self._free.discard(tenant_id)
         self.ring.bring_back(tenant_id)

@@ -119,19 +119,22 @@ class Ring:
 
     def choose(self, size: int) -> list[Share]:
         """Weighted round robin from the cursor: each tenant its weight, times what fills the batch. Who is cut off goes
-        first next time, for the rest."""
+        first next time, for the rest, and once more when that leaves room."""
         shares: list[Share] = []
         quantum, left = -(-size // max(1, self._total)), size
         if self._cursor == ANYWHERE and self._turns:
             self._cursor = random.choice(self._turns)  # noqa: S311  # claimers do not walk in step
         start = bisect_left(self._turns, self._cursor)
-        for step in range(len(self._turns)):
+        for step in range(len(self._turns) + 1 if self._turns else 0):
             tenant_id = self._turns[(start + step) % len(self._turns)]
             owed = self._owed if tenant_id == self._cursor else 0
             wanted = owed or self._weights[tenant_id] * quantum
             count = min(left, wanted)
             left -= count
             self._cursor, self._owed = (tenant_id, wanted - count) if count < wanted else (tenant_id + 1, 0)
+            if step == len(self._turns):
+                shares[0] = shares[0]._replace(most=shares[0].most + count)
+                break
             pairs = [(tenant_id, priority) for priority in sorted(self._ready[tenant_id], reverse=True)]
             shares.append(Share(tenant_id, count, pairs))
             self.touched.update(pairs)

@@ -80,11 +80,11 @@ class DeleteLoop(Floor):
     unit = "rows per second"
     sql = (
         "CREATE TABLE floor_queue (LIKE jobs_queueentry INCLUDING DEFAULTS INCLUDING INDEXES)",
-        "DELETE FROM floor_queue WHERE job_id IN ("
+        "DELETE FROM floor_queue WHERE job_id = ANY(ARRAY("  # as IN it may be planned to run once a row
         "SELECT job_id FROM floor_queue "
         "WHERE queue = 'benchmark.noop' AND lease_token IS NULL AND parked IS NULL AND run_at <= now() "
         "ORDER BY tenant_id, priority DESC, run_at, job_id LIMIT 500 FOR UPDATE SKIP LOCKED"
-        ") RETURNING job_id, due_at, tenant_id, job_type, attempt",
+        ")) RETURNING job_id, due_at, tenant_id, job_type, attempt",
     )
     _FILL: LiteralString = (
         "INSERT INTO floor_queue (job_id, due_at, run_at, tenant_id, queue, job_type, priority, attempt, max_attempts, "

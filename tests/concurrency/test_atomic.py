@@ -55,9 +55,7 @@ def run(body: Body, held: Claim) -> Result | None:
         "test.atomic", body, "test.atomic", None, None, known.timeout, atomic=True, exclusive=False
     )
     each = held.held
-    context = Context(
-        each.job_id, each.job_type, each.attempt, each.max_attempts, each.due_at, held.tenant, held.queue
-    )
+    context = Context(each.job_id, each.job_type, each.attempt, each.max_attempts, held.tenant, held.queue)
     return execute_atomic(mine, context, held, clock.now(), "default", AsyncLoop())
 
 

@@ -141,8 +141,8 @@ MUTANTS: Mutants = {
         (Claimer.claim, "range(ROUNDS)", "range(1)"),
     ],
     who_knows_something_claims_it_before_a_look_that_is_due: [
-        (Claimer.claim, "busy=len(self.ring) > 0", "busy=False"),
-        (Claimer.claim, "self.looks.due(busy=len(self.ring) > 0)", "True"),
+        (Claimer.claim, "busy=self.waiting", "busy=False"),
+        (Claimer.claim, "self.looks.due(busy=self.waiting)", "True"),
     ],
     what_was_claimed_is_the_mark: [
         (Claimer._read, "self.ring.advance(pair, min(mark, (room.now, NIL)))", "pass"),

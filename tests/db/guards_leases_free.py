@@ -80,7 +80,7 @@ def all_that_have_settled_come_back(here: Connection) -> None:
 def who_is_free_again_is_not_waited_for(here: Connection) -> None:
     full = Full(here, "a")
     _limit_tenants(None)
-    assert full.claim_when_asked_twice()
+    assert full.claim_when_asked_again()
     assert full.claimer.retry_in() is None
 
 
@@ -131,10 +131,10 @@ MUTANTS: Mutants = {
     ],
     free.test_who_is_asked_for_in_vain_is_asked_for_more_and_more_seldom: [
         (passed.wait_after, "FREE_SECONDS * min", "FREE_SECONDS or min"),
-        (passed.wait_after, "min(SELDOM, 1 << max", "max(0, 1 << max"),
         (passed.wait_after, "max(0, vain - IN_VAIN)", "vain"),
-        (Passed.bring_back, "self._vain += 1", "pass"),
-        (Passed.bring_back, "self._vain = 0", "pass"),
+        (Passed._question, "self._vain = min(self._vain + 1, MOST_IN_VAIN)", "pass"),
+        (Passed._question, "self._vain = max(0, self._vain - 1)", "pass"),
+        (Passed._question, ", MOST_IN_VAIN)", ", 99)"),
     ],
     # free slots
     all_that_have_settled_come_back: [
@@ -148,23 +148,34 @@ MUTANTS: Mutants = {
     ],
     free.test_who_has_a_free_slot_is_found_within_a_moment: [
         (Claimer.claim, "self._bring_back(connection)", "pass"),
-        (Passed.bring_back, "in ask(tenants):", "in []:"),
+        (Passed._question, "in ask(tenants):", "in []:"),
         (Passed._await, "self.full.add(tenant_id)", "pass"),
     ],
     free.test_a_slot_that_is_filled_at_once_is_left_to_who_fills_it: [
-        (Passed.bring_back, "tenant_id in self.full and tenant_id not in seen", "False"),
-        (Passed.bring_back, "seen, self._free = self._free, set()", "seen = self._free"),
+        (Passed._question, "tenant_id in self.full and tenant_id not in seen", "False"),
+        (Passed._question, "seen, self._free = self._free, set()", "seen = self._free"),
+    ],
+    free.test_who_had_a_slot_is_asked_for_alone_and_soon: [
+        (Passed._question, "seen or self.full", "self.full"),
+        (Passed._interval, "STILL_FREE_SECONDS if self._free else ", ""),
+    ],
+    free.test_who_had_a_slot_and_has_settled_since_is_not_asked_for_alone: [
+        (Passed._return, "self._free.discard(tenant_id)", "pass"),
     ],
     free.test_who_has_none_is_asked_for_again_a_moment_later: [
-        (Passed._interval, "max(wait_after(self._vain), share * self._asking)", "share * self._asking"),
-        (Passed.bring_back, "self._asked = time.monotonic()", "self._asked = 0.0"),
+        (
+            Passed._interval,
+            "max(STILL_FREE_SECONDS if self._free else wait_after(self._vain), share",
+            "max(0.0, share",
+        ),
+        (Passed._question, "self._asked = time.monotonic()", "self._asked = 0.0"),
     ],
-    a_question_is_not_asked_for_nobody: [(Passed.bring_back, "if not tenants:", "if False:")],
+    a_question_is_not_asked_for_nobody: [(Passed._question, "if not tenants:", "if False:")],
     a_question_that_takes_long_is_asked_seldom: [
         (Passed._interval, "BUSY_SHARE if len(self.ring) else IDLE_SHARE", "BUSY_SHARE"),
         (Passed._interval, "BUSY_SHARE if len(self.ring) else IDLE_SHARE", "IDLE_SHARE"),
-        (Passed._interval, "max(wait_after(self._vain), share * self._asking)", "wait_after(self._vain)"),
-        (Passed.bring_back, "self._asking = self._asked - now", "pass"),
+        (Passed._interval, ", share * self._asking)", ", 0.0)"),
+        (Passed._question, "self._asking = self._asked - now", "pass"),
     ],
     free.test_a_question_counts_from_the_oldest_lease_known: [
         (Claimer._ask, "self._counts.oldest(tenant_id)", "0")

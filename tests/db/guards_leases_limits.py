@@ -9,7 +9,8 @@ import pytest
 
 from jobs.leases import settle
 from jobs.leases.claim import Claimer
-from jobs.leases.passed import FREE_SECONDS, IN_VAIN, Passed
+from jobs.leases.door import Door
+from jobs.leases.passed import FREE_SECONDS, IN_VAIN, Passed, wait_after
 from jobs.models import Queue, Tenant
 from jobs.results import Claim, Completed, Settlement
 from tests.db import test_claim_fairness as fairness
@@ -212,10 +213,21 @@ def _shares(noting: Noting) -> list[bytes]:
     return [data[start + 4 : start + 12] for start in range(20, len(data), 12)]
 
 
-def who_is_under_a_limit_without_a_thread_is_asked_once(here: Connection) -> None:
+def who_is_under_a_limit_waits_for_a_thread_without_a_question(here: Connection) -> None:
     backlog(here, {"a": 3})
     _limit_tenants(3)
-    assert _sent(here, _informed(here), 9, 0) == ["pipeline", "lock_tenants", "claim"]
+    mine = _informed(here)
+    assert _sent(here, mine, 9, 0) == []
+    assert mine.waiting
+    assert not mine.claimable
+    assert mine.retry_in() is None
+    assert len(mine.claim(here, 9, 2)) == 2
+
+
+def a_thread_that_is_missing_holds_back_who_is_under_a_limit_alone(here: Connection) -> None:
+    tenant = backlog(here, {"a": 3, "b": 3})
+    Tenant.objects.filter(pk=tenant["a"]).update(max_running=3)
+    assert by_tenant(_informed(here).claim(here, 9, 0)) == {tenant["b"]: 3}
 
 
 def a_claim_is_one_round_trip(here: Connection) -> None:
@@ -227,7 +239,7 @@ IN_LIMITED = "if share.tenant_id in self.ring.limited"
 
 MUTANTS: Mutants = {
     a_full_queue_is_asked_once: [
-        (Claimer.claim, "if self._queue_full or self._closed:", "if self._closed:"),
+        (Claimer.claim, "if self.door.shut_for is not None:", "if False:"),
         (Claimer._learn_queue, "elif known:", "elif False:"),
         (
             Claimer._learn_queue,
@@ -237,18 +249,19 @@ MUTANTS: Mutants = {
         (Claimer._send, "if limited:", "if locks:"),
     ],
     a_full_queue_is_asked_again_soon: [
-        (Claimer.retry_in, "self._full_until - time.monotonic() if self._queue_full else ", ""),
-        (Claimer.settled, 'self._full_until = float("-inf")', "pass"),
-        (Claimer.claimable.fget, " and not self._queue_full", ""),  # type: ignore[attr-defined]
+        (Door.shut_for.fget, " else self._full_until", " else OPEN"),  # type: ignore[attr-defined]
+        (Claimer.settled, "self.door.settled()", "pass"),
+        (Door.settled, "self._full_until = OPEN", "pass"),
     ],
     a_full_queue_is_asked_more_and_more_seldom: [
-        (Claimer._learn_queue, "self._vain += 1", "pass"),
-        (Claimer._learn_queue, "self._vain = 0", "pass"),
-        (Claimer._learn_queue, "wait_after(self._vain)", "FREE_SECONDS"),
+        (wait_after, "min(SELDOM, 1 << max", "max(0, 1 << max"),
+        (Door.full, "self._vain += 1", "pass"),
+        (Door.open, "self._vain = 0", "pass"),
+        (Door.full, "wait_after(self._vain)", "FREE_SECONDS"),
     ],
     a_job_that_ends_while_a_full_queue_is_asked_is_not_overlooked: [
-        (Claimer.settled, "self._ended += 1", "pass"),
-        (Claimer._take, "if self._ended != ended:", "if False:"),
+        (Door.settled, "self._ended += 1", "pass"),
+        (Door.full, "if self._ended != self._asked:", "if False:"),
     ],
     a_queue_that_has_room_is_not_full: [(Claimer._learn_queue, "elif room.size > 0:", "elif False:")],
     what_a_queues_limit_has_cut_off_has_not_run_dry: [
@@ -281,14 +294,20 @@ MUTANTS: Mutants = {
         (Passed.at_limit, "self.ring.pass_over(tenant_id)", "pass"),
     ],
     no_more_are_picked_than_may_start: [
-        (Claimer._take, "min(share.most, max(1, free))", "share.most"),
+        (Claimer._take, "min(share.most, free)", "share.most"),
     ],
     without_limits_a_share_is_not_cut: [
-        (Claimer._take, f"{IN_LIMITED}\n        else share", "if True\n        else share"),
+        (Claimer._take, f"{IN_LIMITED} else share", "if True else share"),
     ],
-    who_is_under_a_limit_without_a_thread_is_asked_once: [(Claimer._take, "max(1, free)", "free")],
+    who_is_under_a_limit_waits_for_a_thread_without_a_question: [
+        (Claimer.claim, "self._startable(chosen, free)", "chosen"),
+        (Claimer._startable, "self.passed.tie(share.tenant_id)", "pass"),
+    ],
+    a_thread_that_is_missing_holds_back_who_is_under_a_limit_alone: [
+        (Claimer._startable, " if share.tenant_id not in self.ring.limited]", " if False]"),
+    ],
     test_claim_left.test_under_a_limit_no_more_are_locked_than_there_are_threads: [
-        (Claimer._take, "min(share.most, max(1, free))", "1"),
+        (Claimer._take, "min(share.most, free)", "1"),
     ],
     a_claim_is_one_round_trip: [
         (Claimer._take, f"in shares {IN_LIMITED}]", "in shares]"),

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from jobs.leases import Claimer
+from jobs.leases.door import Door
 from jobs.leases.passed import Passed
 from jobs.models import Hold, Queue, RateBucket, Tenant
 from tests.db import test_claim_holds as holds
@@ -59,11 +60,13 @@ def a_raised_rate_is_noticed(here: Connection) -> None:
 
 
 CLAIMABLE: Any = Claimer.claimable.fget  # type: ignore[attr-defined]
+SHUT_FOR: Any = Door.shut_for.fget  # type: ignore[attr-defined]
 MUTANTS: Mutants = {
     what_is_held_is_passed_over: [
-        (Claimer.claim, "if self._queue_full or self._closed:", "if self._queue_full:"),
+        (Claimer.claim, "if self.door.shut_for is not None:", "if False:"),
+        (SHUT_FOR, "self._closed_until if now < self._closed_until else ", ""),
         (Claimer._learn_queue, "if room.size == 0 and room.wait:", "if False:"),
-        (Passed.bring_back, " if at <= now", ""),
+        (Passed._question, " if at <= now", ""),
         (Passed._await, "if wait:", "if False:"),
     ],
     holds.test_a_held_tenant_under_a_limit_is_passed_over_as_held: [
@@ -71,18 +74,18 @@ MUTANTS: Mutants = {
     ],
     what_was_lifted_is_noticed: [
         (Passed._await, "min(wait, LONGEST_WAIT)", "min(wait, 9 * LONGEST_WAIT)"),
-        (Claimer._learn_queue, "min(room.wait, LONGEST_WAIT)", "min(room.wait, 9 * LONGEST_WAIT)"),
-        (Claimer.retry_in, "if self._closed:", "if False:"),
+        (Door.close, "min(wait, LONGEST_WAIT)", "min(wait, 9 * LONGEST_WAIT)"),
+        (Claimer.retry_in, " if shut_for is None else shut_for", ""),
     ],
     what_drains_drains: [
         (Claimer._send, " or self._draining", ""),
         (Claimer._learn_queue, "self._draining = room.noisy_share, room.draining", "_ = room.noisy_share, 0"),
     ],
     the_next_start_is_known: [
-        (CLAIMABLE, " and not self._closed", ""),
-        (Claimer.retry_in, "self._closed_until - time.monotonic()", "9.0"),
+        (CLAIMABLE, " and self.door.shut_for is None", ""),
+        (SHUT_FOR, "until - now if now < until else None", "9.0 if now < until else None"),
         (Passed._await, "max(FREE_SECONDS, min(wait, LONGEST_WAIT))", "LONGEST_WAIT"),
-        (Claimer._learn_queue, "max(FREE_SECONDS, min(room.wait, LONGEST_WAIT))", "LONGEST_WAIT"),
+        (Door.close, "max(FREE_SECONDS, min(wait, LONGEST_WAIT))", "LONGEST_WAIT"),
     ],
     a_raised_rate_is_noticed: [(Passed._await, "self.later[tenant_id] = ", "_ = ")],
     noise.test_no_more_of_a_tenant_is_claimed_than_there_is_room_for: [

@@ -7,9 +7,10 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from jobs.leases import claim, passed, settle
+from jobs import arrays
+from jobs.leases import door, passed, settle
 from jobs.leases.counts import Count
-from jobs.leases.passed import BUSY_SHARE, FREE_SECONDS, IDLE_SHARE, IN_VAIN, SELDOM
+from jobs.leases.passed import BUSY_SHARE, FREE_SECONDS, IDLE_SHARE, IN_VAIN, SELDOM, STILL_FREE_SECONDS
 from jobs.models import QueueEntry, Tenant
 from jobs.results import Completed, Settlement
 from tests.db.test_claim_fairness import backlog, by_tenant, claimer
@@ -21,7 +22,7 @@ Connection = psycopg.Connection[Any]
 
 @pytest.fixture(autouse=True)
 def _time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claim, "time", TIME)
+    monkeypatch.setattr(door, "time", TIME)
     monkeypatch.setattr(passed, "time", TIME)
 
 
@@ -44,11 +45,13 @@ class Full:
         self.asked = "free" in noting.sent
         return dict(by_tenant(claimed))
 
-    def claim_when_asked_twice(self, seconds: float = FREE_SECONDS) -> dict[int, int]:
-        """What it claims once it has heard twice in a row that there is a slot."""
+    def claim_when_asked_again(self, seconds: float = FREE_SECONDS) -> dict[int, int]:
+        """What it claims once it has heard twice that there is a slot."""
         assert self.claim(seconds) == {}
         assert self.asked
-        return self.claim(FREE_SECONDS + 0.001)
+        assert self.claim(STILL_FREE_SECONDS / 2) == {}
+        assert not self.asked
+        return self.claim(STILL_FREE_SECONDS / 2 + 0.001)
 
     def end(self, slug: str) -> int:
         """A job of this tenant ends, as if another process had settled it; returns the tenant."""
@@ -62,7 +65,7 @@ def test_who_has_a_free_slot_is_found_within_a_moment(here: Connection) -> None:
     tenant = full.end("b")
     assert full.claim() == {}
     assert not full.asked
-    assert full.claim_when_asked_twice() == {tenant: 1}
+    assert full.claim_when_asked_again() == {tenant: 1}
     assert full.asked
 
 
@@ -72,11 +75,11 @@ def test_a_slot_that_is_filled_at_once_is_left_to_who_fills_it(here: Connection)
     other = claimer(here)
     for _ in range(2):
         tenant = full.end("a")
-        assert full.claim(FREE_SECONDS + 0.001) == {}
+        assert full.claim(SELDOM * FREE_SECONDS + 0.001) == {}
         assert full.asked
         (next_one,) = other.claim(here, 1, 1)
         full.held[tenant] = next_one.held
-        assert full.claim(FREE_SECONDS + 0.001) == {}
+        assert full.claim(STILL_FREE_SECONDS + 0.001) == {}
         assert full.asked
         other.settled(tenant)
 
@@ -101,9 +104,9 @@ def test_who_is_asked_for_in_vain_is_asked_for_more_and_more_seldom(here: Connec
         assert full.asked
     assert waits == [1, 2, 4, 8, 16, 16, 16, 16]
     tenant = full.end("a")
-    assert full.claim_when_asked_twice(SELDOM * FREE_SECONDS + 0.001) == {tenant: 1}
+    assert full.claim_when_asked_again(SELDOM * FREE_SECONDS + 0.001) == {tenant: 1}
     assert full.claim() == {}
-    assert full.claimer.retry_in() == pytest.approx(FREE_SECONDS)
+    assert full.claimer.retry_in() == pytest.approx(SELDOM / 2 * FREE_SECONDS)
 
 
 def test_an_own_settle_needs_no_question(here: Connection) -> None:
@@ -125,13 +128,13 @@ def test_an_own_settle_of_one_that_is_not_full_is_not_noted(here: Connection) ->
 def test_a_limit_that_was_raised_or_lifted_frees(here: Connection, limit: int | None) -> None:
     full = Full(here, "a")
     Tenant.objects.update(max_running=limit)
-    assert full.claim_when_asked_twice() == {full.tenant["a"]: 1 if limit else 2}
+    assert full.claim_when_asked_again() == {full.tenant["a"]: 1 if limit else 2}
 
 
 def test_a_tenant_whose_row_is_gone_has_no_limit(here: Connection) -> None:
     full = Full(here, "a")
     here.execute("DELETE FROM jobs_tenant")
-    assert full.claim_when_asked_twice() == {full.tenant["a"]: 2}
+    assert full.claim_when_asked_again() == {full.tenant["a"]: 2}
 
 
 @pytest.mark.parametrize(("busy", "share"), [(False, IDLE_SHARE), (True, BUSY_SHARE)])
@@ -156,7 +159,7 @@ def test_a_question_counts_from_the_oldest_lease_known(here: Connection) -> None
     full.claimer._bring_back(here)
     for known in (0, 0, 1):
         assert len(full.claimer.ring) == known
-        TIME.now += FREE_SECONDS
+        TIME.now += STILL_FREE_SECONDS
         full.claimer._bring_back(here)
     assert len(full.claimer.ring) == 1
 
@@ -196,3 +199,31 @@ def _limit(kind: str, most: int) -> None:
 
 def _numbers() -> list[int]:
     return [entry.claim_no or 0 for entry in QueueEntry.objects.filter(lease_token__isnull=False)]
+
+
+def asked_for(full: Full) -> bytes:
+    """Which tenants its next claim asks for."""
+    TIME.now += STILL_FREE_SECONDS + 0.001
+    noting = Noting(full.here)
+    full.claimer.claim(cast(Connection, noting), 9, 9)
+    data: bytes = noting.given["free"]["tenants"].data
+    return data
+
+
+def test_who_had_a_slot_is_asked_for_alone_and_soon(here: Connection) -> None:
+    full = Full(here, "a", "b", "c")
+    for _ in range(IN_VAIN + 4):
+        full.claim(SELDOM * FREE_SECONDS + 0.001)
+    tenant = full.end("b")
+    assert full.claim(SELDOM * FREE_SECONDS + 0.001) == {}
+    assert full.claimer.retry_in() == pytest.approx(STILL_FREE_SECONDS)
+    assert asked_for(full) == arrays.int8s([tenant]).data
+
+
+def test_who_had_a_slot_and_has_settled_since_is_not_asked_for_alone(here: Connection) -> None:
+    full = Full(here, "a", "b")
+    tenant = full.end("b")
+    assert full.claim(FREE_SECONDS + 0.001) == {}
+    full.claimer.settled(tenant)
+    assert full.claim() == {tenant: 1}
+    assert len(asked_for(full)) == len(arrays.int8s([1, 2]).data)

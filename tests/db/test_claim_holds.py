@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from jobs import clock
-from jobs.leases import claim, looks, passed
+from jobs.leases import door, looks, passed
 from jobs.leases.claim import Claimer
 from jobs.leases.passed import LONGEST_WAIT
 from jobs.models import Hold, RateBucket, Tenant
@@ -24,7 +24,7 @@ SCOPES = {"all": "", "tenant": "a", "queue": "test.noop"}
 
 @pytest.fixture(autouse=True)
 def _time(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (claim, passed):
+    for module in (door, passed):
         monkeypatch.setattr(module, "time", TIME)
     monkeypatch.setattr(looks, "EVERY", 1e6)
 

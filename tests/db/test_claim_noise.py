@@ -7,7 +7,7 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from jobs.leases import claim, looks, passed
+from jobs.leases import door, looks, passed
 from jobs.leases.passed import LONGEST_WAIT
 from jobs.models import Queue, Tenant
 from tests.db.test_claim_fairness import backlog, by_tenant, claimer
@@ -31,7 +31,7 @@ class Noise:
 
 @pytest.fixture(autouse=True)
 def _time(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (claim, passed):
+    for module in (door, passed):
         monkeypatch.setattr(module, "time", TIME)
     monkeypatch.setattr(looks, "EVERY", 1e6)
 

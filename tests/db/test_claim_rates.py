@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from jobs.leases import claim, looks, passed, settle
+from jobs.leases import door, looks, passed, settle
 from jobs.leases.passed import FREE_SECONDS, LONGEST_WAIT
 from jobs.models import Queue, RateBucket, Tenant
 from jobs.results import Completed, Settlement
@@ -21,7 +21,7 @@ QUEUE = "test.noop"
 
 @pytest.fixture(autouse=True)
 def _time(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (claim, passed):
+    for module in (door, passed):
         monkeypatch.setattr(module, "time", TIME)
     monkeypatch.setattr(looks, "EVERY", 1e6)
 

@@ -171,7 +171,7 @@ def test_a_handler_is_told_the_slot(here: Connection) -> None:
     job = Job.objects.filter(cron_id=definition.pk)[0]
     other = schedule()
     for each, slot in ((job, job.slot), (other, None)):
-        context = Context(each.pk, each.job_type, 1, 1, each.due_at, "default", each.queue)
+        context = Context(each.pk, each.job_type, 1, 1, "default", each.queue)
         assert context.slot == slot
     assert job.slot == CronTick.objects.get(job_id=job.pk).slot
 

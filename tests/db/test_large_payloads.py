@@ -12,7 +12,7 @@ import pytest
 from pytest_django import Settings
 
 from dispatch.pace import Pace
-from jobs import bulk, managers
+from jobs import bulk, managers, pieces
 from jobs.backfill import backfill
 from jobs.errors import InvalidJob
 from jobs.leases import fetch
@@ -106,7 +106,7 @@ class Counted:
 
 
 def test_many_are_written_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(managers, "PIECE_ROWS", 2)
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 2)
     jobs = Counted(*[NewJob(job_type="test.echo", payload={"value": n}) for n in range(5)])
     answers = Job.objects.schedule_many(jobs)
     assert jobs.written == [0, 0, 2, 2, 4]
@@ -117,7 +117,7 @@ def test_those_with_a_key_wait_for_the_end_and_are_told_in_their_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Keys are taken in one order, or two callers would wait for each other."""
-    monkeypatch.setattr(managers, "PIECE_ROWS", 2)
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 2)
     keys = ["b", None, "a", "b", None, "a", None]
     jobs = Counted(
         *[
@@ -135,7 +135,7 @@ def test_those_with_a_key_wait_for_the_end_and_are_told_in_their_place(
 
 
 def test_one_wrong_job_behind_written_ones_refuses_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(managers, "PIECE_ROWS", 2)
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 2)
     jobs = [NewJob(job_type="test.noop") for _ in range(5)]
     with pytest.raises(InvalidJob, match=r"^jobs\[5\]\.priority"):
         Job.objects.schedule_many([*jobs, NewJob(job_type="test.noop", priority=900)])
@@ -165,3 +165,36 @@ def test_a_backfill_has_its_payload_once_in_memory(here: Connection, monkeypatch
     backfill(definition, now - timedelta(hours=2), now - timedelta(hours=1))
     assert len(texts) >= 60
     assert len({id(text) for text in texts}) == 1
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_what_is_in_memory_is_checked_while_the_server_writes(
+    monkeypatch: pytest.MonkeyPatch, *, late: bool
+) -> None:
+    """All of the next piece when its turn comes; in the order of the jobs, whatever they wait by."""
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 4)
+    monkeypatch.setattr(pieces, "STEP", 1)
+    monkeypatch.setattr(bulk, "_CHUNK", 2)
+    delay = timedelta(days=1) if late else None
+    checked: list[int] = []
+    real = pieces.Pieces._prepare
+
+    def prepare(self: pieces.Pieces, index: int, new: NewJob) -> Any:
+        checked.append(index)
+        return real(self, index, new)
+
+    written: list[int] = []
+
+    def insert_many(cursor: Any, rows: Any, *given: Any) -> None:
+        written.append(len(checked))
+        bulk.insert_many(cursor, rows, *given)
+        written.append(len(checked))
+
+    monkeypatch.setattr(pieces.Pieces, "_prepare", prepare)
+    monkeypatch.setattr(managers, "insert_many", insert_many)
+    answers = Job.objects.schedule_many(
+        [NewJob(job_type="test.echo", payload={"value": n}, delay=delay) for n in range(10)]
+    )
+    assert written == [4, 8, 8, 10, 10, 10]
+    assert checked == list(range(10))
+    assert [Job.objects.get(pk=job_id).payload["value"] for job_id, _ in answers] == list(range(10))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.leases import claim, looks, passed
+from jobs.leases import door, looks, passed
 from tests.db import (
     guards_leases_claim,
     guards_leases_free,
@@ -36,7 +36,7 @@ MUTANTS = {
 def _time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Claimers look at their start and when they know nothing, and the time of limits stands still."""
     monkeypatch.setattr(looks, "EVERY", 1e6)
-    monkeypatch.setattr(claim, "time", TIME)
+    monkeypatch.setattr(door, "time", TIME)
     monkeypatch.setattr(passed, "time", TIME)
 
 

@@ -100,16 +100,21 @@ MUTANTS: Mutants = {
         (Ring.see, "limited or tenant_id in self.limited", "limited"),
     ],
     # turns
-    turns.test_nobody_has_nothing_and_nothing_is_no_batch: [
-        (Ring.choose, "max(1, self._total)", "self._total")
-    ],
     turns.test_a_batch_is_shared_by_weight: [
         (Ring.choose, "-(-size // max(1, self._total))", "1"),
         (Ring.choose, "self._weights[tenant_id] * quantum", "quantum"),
         (Ring.choose, "self._weights[tenant_id] * quantum", "self._weights[tenant_id]"),
         (Ring._enter, "self._total += self._weights[tenant_id]", "pass"),
     ],
-    turns.test_who_is_cut_off_goes_first_next_time_for_the_rest: [
+    turns.test_who_is_alone_has_all_of_it_whatever_was_left_to_him: [
+        (Ring.choose, "len(self._turns) + 1 if", "len(self._turns) if"),
+        (Ring.choose, "shares[0].most + count", "count"),
+    ],
+    turns.test_nobody_has_nothing_and_nothing_is_no_batch: [
+        (Ring.choose, "max(1, self._total)", "self._total"),
+        (Ring.choose, " if self._turns else 0", ""),
+    ],
+    turns.test_who_is_cut_off_goes_first_next_time_for_the_rest_and_once_more_for_what_is_left: [
         (Ring.choose, "-(-size // max(1, self._total))", "size // max(1, self._total)"),
         (Ring.choose, "self._owed if tenant_id == self._cursor else 0", "0"),
         (Ring.choose, "owed or self._weights", "self._weights"),

@@ -28,9 +28,9 @@ def waiting(flag: StopFlag, number: int) -> tuple[list[threading.Thread], list[b
 
 def test_a_body_is_told_to_stop() -> None:
     job_id = new_id(NOW)
-    told = Context(job_id, "test.noop", 1, 20, NOW, "acme", "q")
+    told = Context(job_id, "test.noop", 1, 20, "acme", "q")
     told.heartbeat()
-    assert (told.cancelled, told.idempotency_key) == (False, str(job_id))
+    assert (told.cancelled, told.idempotency_key, told.due_at) == (False, str(job_id), NOW)
     told.stop.set()
     assert told.cancelled
     with pytest.raises(Cancelled):
@@ -38,7 +38,7 @@ def test_a_body_is_told_to_stop() -> None:
 
 
 def test_each_attempt_has_a_flag_of_its_own() -> None:
-    one, two = (Context(new_id(NOW), "test.noop", 1, 20, NOW, "acme", "q") for _ in range(2))
+    one, two = (Context(new_id(NOW), "test.noop", 1, 20, "acme", "q") for _ in range(2))
     one.stop.set()
     assert (one.cancelled, two.cancelled) == (True, False)
 

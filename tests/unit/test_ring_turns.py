@@ -41,9 +41,21 @@ def test_nobody_has_nothing_and_nothing_is_no_batch() -> None:
     assert chosen(Ring(), 8) == {}
 
 
-def test_who_is_cut_off_goes_first_next_time_for_the_rest() -> None:
+def test_who_is_cut_off_goes_first_next_time_for_the_rest_and_once_more_for_what_is_left() -> None:
     ring = ring_of(1, 1, 1)
-    assert list(claims(ring, 8, 2)) == [{1: 3, 2: 3, 3: 2}, {3: 1, 1: 3, 2: 3}]
+    assert list(claims(ring, 8, 4)) == [
+        {1: 3, 2: 3, 3: 2},
+        {3: 1 + 1, 1: 3, 2: 3},
+        {3: 2, 1: 3, 2: 3},
+        {3: 3, 1: 3, 2: 2},
+    ]
+
+
+def test_who_is_alone_has_all_of_it_whatever_was_left_to_him() -> None:
+    ring = ring_of(1, 1)
+    assert chosen(ring, 9) == {1: 5, 2: 4}
+    ring.exhausted((1, 0))
+    assert chosen(ring, 9) == {2: 9}
 
 
 def test_a_batch_that_ends_with_a_turn_owes_nobody() -> None:

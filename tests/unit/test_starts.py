@@ -44,7 +44,7 @@ class Started:
         run_at = (since or self.clock.now()) + after
         claim = Claim(held, 1, "acme", "q", 0, run_at, None, False, "{}")
         holding = self._holdings.add(claim)
-        self.is_held = self.starts.put(holding)
+        self.is_held = self.starts.put(holding, self.starts.clock.now())
         return holding
 
     def wait_for(self, number: int) -> list[Holding]:
