@@ -10,6 +10,8 @@ from typing import Any
 
 from django.db import transaction
 
+from jobs import clock
+from jobs.defining import check_job, check_rule
 from jobs.errors import CronError, InvalidJob
 from jobs.models import CronDefinition
 from jobs.registry import CronDeclaration, JobType, registry
@@ -26,7 +28,7 @@ def sync(using: str = "default") -> int:
             try:
                 written += _sync(job_type, declaration, using)
             except (CronError, InvalidJob) as error:
-                told = {"job_type": job_type.name, "name": declaration.name, "error": str(error)}
+                told = {"type": job_type.name, "declared": declaration.name, "error": str(error)}
                 logger.error("declared cron is refused", extra=told)
     return written
 
@@ -56,6 +58,10 @@ def _sync(job_type: JobType, declaration: CronDeclaration, using: str) -> bool:
         )
         if created or definition.declared == says:
             return created
+        for field, value in rule.items():
+            setattr(definition, field, value)
+        check_rule(definition, clock.now(using))
+        check_job(definition, clock.now(using))
         changed = (
             CronDefinition.objects.using(using)
             .filter(pk=definition.pk, declared=definition.declared)

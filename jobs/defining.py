@@ -6,11 +6,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from jobs import moments
+from jobs.conf import conf
 from jobs.cron import zone
 from jobs.cron.recurrence import LONGEST
 from jobs.errors import CronError, describe
 from jobs.ids import IdRun
 from jobs.newjob import Frame, NewJob, prepare
+from jobs.payload import encode
 from jobs.slugs import name_of
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ def check_job(definition: CronDefinition, now: datetime) -> None:
         max_attempts=definition.max_attempts,
     )
     prepare(new, Frame(now), IdRun())
+    encode(definition.payload, limit=conf().payload_bytes)  # it is stored as it is, also for a dataclass
 
 
 def stored_time(name: str, value: Any) -> datetime:

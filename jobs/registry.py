@@ -8,16 +8,16 @@ import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 
 from jobs.conf import MOST_ATTEMPTS, conf
 from jobs.cron import recurrence
-from jobs.errors import NotConfigured, UnknownJobType
+from jobs.errors import CronError, NotConfigured, UnknownJobType
 from jobs.retry import Backoff, default_backoff
-from jobs.slugs import name_of
+from jobs.slugs import name_of, slug_of
 
 if TYPE_CHECKING:
     from jobs.models import Job
@@ -245,6 +245,14 @@ def cron(
     a CronDefinition. CronError for a rule that is wrong.
     """
     recurrence(expression=expression, tz=timezone, dst=dst, every=every)
+    for what, check, given in (
+        ("tenant", slug_of, tenant),
+        ("name", partial(name_of, longest=200), name or "default"),
+    ):
+        try:
+            check(given)
+        except ValueError as error:
+            raise CronError(what, str(error)) from None
     declaration = CronDeclaration(
         expression=expression,
         every=every,

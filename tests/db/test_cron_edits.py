@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -186,6 +187,21 @@ def test_an_operators_edit_stays_until_the_code_changes(
     definition = CronDefinition.objects.get(name="declared")
     assert (definition.expression, definition.enabled) == ("0 2 * * *", False)
     assert declared.overridden(definition) == []
+
+
+@pytest.mark.parametrize(
+    "payload", [{"a": float("nan")}, {"a": "\0"}, {"a": UUID(int=7)}, [1]], ids=["nan", "nul", "uuid", "list"]
+)
+def test_pl_06_a_declared_payload_that_cannot_be_stored_stands_in_nobodys_way(
+    here: Connection, crons: list[CronDeclaration], payload: Any
+) -> None:
+    crons[0] = declare(payload=payload)
+    assert declared.sync() == 0
+    crons[0] = declare(payload={"fine": 1})
+    assert declared.sync() == 1
+    crons[0] = declare(payload=payload)
+    assert declared.sync() == 0
+    assert CronDefinition.objects.get(name="declared").payload == {"fine": 1}
 
 
 def test_what_code_declares_no_more_stays(here: Connection, crons: list[CronDeclaration]) -> None:

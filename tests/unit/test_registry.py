@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jobs.errors import NotConfigured, Retry, Snooze
-from jobs.registry import job_type, registry
+from jobs.errors import CronError, NotConfigured, Retry, Snooze
+from jobs.registry import cron, job_type, registry
 
 
 def handler(context: Any) -> None:
@@ -29,6 +29,14 @@ def test_un_01_a_name_that_no_job_could_have_is_refused_by_its_decorator(name: A
         with pytest.raises(NotConfigured, match=r"its (name|queue)"):
             job_type(**options)(handler)
     assert registry.get(name) is None
+
+
+@pytest.mark.parametrize("field", ["tenant", "name"])
+def test_pl_04_a_declared_cron_has_a_name_and_a_tenant_that_can_be_stored(field: str) -> None:
+    for value in (" x", "a\0b", "\ud835", "x" * 201):
+        options: dict[str, Any] = {field: value}
+        with pytest.raises(CronError, match=field):
+            cron("0 1 * * *", **options)
 
 
 @pytest.mark.parametrize("most", [0, -1, 10_001, 2**31, True, 2.5, "3"])
