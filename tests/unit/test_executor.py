@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -20,7 +20,7 @@ from jobs.retry import Backoff
 def run(handler: Callable[..., Any]) -> Result:
     made = job_type("test.here", backoff=Backoff.constant(timedelta()))(handler)
     registry.remove("test.here")
-    context = Context(uuid4(), "test.here", 1, 3, datetime.now(UTC), "default", "test.here")
+    context = Context(uuid4(), "test.here", 1, 3, "default", "test.here")
     return execute(made, context, "{}", AsyncLoop())
 
 
