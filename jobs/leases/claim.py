@@ -6,13 +6,12 @@ to pass over.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from datetime import date, timedelta
 from itertools import accumulate
-from typing import Any, NamedTuple, Protocol
-from uuid import UUID, uuid4
+from typing import Any, Protocol
+from uuid import uuid4
 
 import psycopg
 
@@ -23,9 +22,10 @@ from jobs.leases.counts import Count, Counts
 from jobs.leases.door import Door
 from jobs.leases.looks import REACH, Looks
 from jobs.leases.passed import Passed
-from jobs.leases.ring import NIL, Mark, Pair, Share, just_before
+from jobs.leases.reply import Reply, Room, read
+from jobs.leases.ring import NIL, Pair, Share
 from jobs.partitions import day_of
-from jobs.results import Claim, Held
+from jobs.results import Claim
 from jobs.sql import for_day, load
 
 Connection = psycopg.Connection[Any]
@@ -49,23 +49,6 @@ class Noise(Protocol):
     def room(self, tenant_id: int, share: float | None, *, rivals: bool) -> int | None:
         """How many more of this tenant's entries may be claimed, when it may hold this share of the threads (None: as in
         the settings) while others wait; None: as many as there are. `rivals`: others wait here."""
-
-
-class Room(NamedTuple):
-    """What a claim tells of its queue."""
-
-    size: int
-    """What there was room for; -1: our own lease has ended."""
-    limited: bool
-    draining: bool
-    """Everything or the queue was held and comes back at a given rate."""
-    oldest: int
-    """The oldest claim that was counted; 0: none was."""
-    wait: float | None
-    """Without room, the seconds until it is worth another try; None: until a job ends."""
-    noisy_share: float | None
-    moment: Any
-    now: Any
 
 
 class Claimer:
@@ -229,7 +212,8 @@ class Claimer:
         except psycopg.errors.UndefinedTable:  # nobody has made today's leaves; what waits is older
             self._missing_day = today
             return []
-        return self._read(rows, shares, size, free, set(limited), token)
+        reply = read(rows, self.queue, self.process_id, token)
+        return self._learn_all(reply, shares, size, free, set(limited))
 
     def _send(
         self, connection: Connection, day: date | None, values: dict[str, Any], limited: list[int]
@@ -249,65 +233,22 @@ class Claimer:
             cursor = connection.execute(statement, values, binary=True, prepare=True)
         return cursor.fetchall()
 
-    def _read(
-        self,
-        rows: list[tuple[Any, ...]],
-        shares: list[Share],
-        size: int,
-        free: int,
-        asked: set[int],
-        token: UUID,
+    def _learn_all(
+        self, reply: Reply, shares: list[Share], size: int, free: int, asked: set[int]
     ) -> list[Claim]:
-        """The claims, and what the rows tell of each tenant, at least one row each, and of the queue, the first."""
-        room = Room(*rows[0][9])
+        """Move on by what a claim has told; returns what it has taken."""
+        room = reply.room
         self.looks.clock.observe(room.moment)
         if room.size == -1:
             raise ProcessExpired(f"the lease of process {self.process_id} has ended")
         self._learn_queue(room)
-        claims: list[Claim] = []
-        told = {row[0]: row for row in rows}
-        seen: Counter[int] = Counter()
-        marks: dict[Pair, Mark] = {}
-        stuck: set[Pair] = set()
-        process_id, queue, clean = self.process_id, self.queue, True
-        under_limit = room.limited or room.draining
-        for tenant_id, _, _, limited, _, _, slug, _, _, _, priority, run_at, job_id, taken, *rest in rows:
-            if job_id is None:
-                continue
-            seen[tenant_id] += 1
-            pair = (tenant_id, priority)
-            if clean or pair not in stuck:
-                marks[pair] = (run_at, job_id) if taken else just_before(run_at, job_id)
-            if taken:
-                kind, attempt, most, crashes, group, key, payload = rest
-                name = None if key is None else (tenant_id, key)
-                held = Held(job_id, token, process_id, kind, attempt, most, crashes, name)
-                limited |= under_limit
-                claims.append(
-                    Claim(
-                        held,
-                        tenant_id,
-                        slug or str(tenant_id),
-                        queue,
-                        priority,
-                        run_at,
-                        group,
-                        limited or name is not None,
-                        payload,
-                    )
-                )
-            else:
-                clean = False
-                stuck.add(pair)
-        for pair, mark in marks.items():
+        for pair, mark in reply.marks.items():
             self.ring.advance(pair, min(mark, (room.now, NIL)))  # what comes now must not lie behind it
         for share in shares:
-            pairs = [pair for pair in share.pairs if pair in marks]
-            row = told[share.tenant_id]
-            self._learn(share, row, asked, seen[share.tenant_id], pairs, stuck, cut=room.size < size)
-        if stuck and (claims or not free):  # else they were changed meanwhile: once more
-            self._tie(shares, stuck, {claim.tenant_id for claim in claims})
-        return claims
+            self._learn(share, reply, asked, cut=room.size < size)
+        if reply.stuck and (reply.claims or not free):  # else they were changed meanwhile: once more
+            self._tie(shares, reply.stuck, {claim.tenant_id for claim in reply.claims})
+        return reply.claims
 
     def _learn_queue(self, room: Room) -> None:
         known = self._draining or not room.draining
@@ -326,19 +267,10 @@ class Claimer:
         elif known:  # else it was not locked yet: once more
             self.door.full()
 
-    def _learn(
-        self,
-        share: Share,
-        row: tuple[Any, ...],
-        asked: set[int],
-        seen: int,
-        gave: list[Pair],
-        stuck: set[Pair],
-        *,
-        cut: bool,
-    ) -> None:
-        """Which pairs ran dry, and whether this tenant is passed over for a while. `gave`: its pairs with entries."""
-        tenant_id, allowed, held, limited, weight, oldest, _, wait, exempt = row[:9]
+    def _learn(self, share: Share, reply: Reply, asked: set[int], *, cut: bool) -> None:
+        """Which pairs ran dry, and whether this tenant is passed over for a while."""
+        tenant_id, allowed, held, limited, weight, oldest, _, wait, exempt = reply.told[share.tenant_id]
+        stuck, gave = reply.stuck, [pair for pair in share.pairs if pair in reply.marks]
         self.ring.learn(tenant_id, weight or 1, limited)
         (self._exempt.add if exempt else self._exempt.discard)(tenant_id)
         if not limited:
@@ -349,7 +281,7 @@ class Claimer:
         if limited and not held and wait != NEVER:
             if tenant_id in asked:
                 self.passed.locked(tenant_id)
-        elif seen < allowed:
+        elif reply.seen[tenant_id] < allowed:
             self._ran_dry(share.pairs if not cut else [], stuck)
         else:
             self._ran_dry(share.pairs[: share.pairs.index(gave[-1])] if gave else [], stuck)

@@ -150,6 +150,6 @@ MUTANTS: Mutants = {
         (Passed.locked, "self.busy[tenant_id] = time.monotonic() + random", "_ = random"),
     ],
     what_was_changed_meanwhile_is_claimed_by_the_same_call: [
-        (Claimer._read, "if stuck and (claims or not free):", "if stuck:"),
+        (Claimer._learn_all, "if reply.stuck and (reply.claims or not free):", "if reply.stuck:"),
     ],
 }

@@ -10,7 +10,7 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from jobs.leases import Claimer, ProcessExpired, looks
+from jobs.leases import Claimer, ProcessExpired, looks, reply
 from jobs.leases.looks import EVERY
 from jobs.models import Tenant
 from jobs.registry import registry
@@ -122,8 +122,10 @@ def only_its_own_suspects_are_claimed(here: Connection) -> None:
 
 def what_is_unknown_is_left(here: Connection) -> None:
     schedule("test.echo", queue="test.noop")
+    known = schedule("test.noop", queue="test.noop")
     come_due(here)
-    assert Claimer("test.noop", process(here), ["test.noop"]).claim(here, 9, 9) == []
+    claimed = Claimer("test.noop", process(here), ["test.noop"]).claim(here, 9, 9)
+    assert [each.held.job_id for each in claimed] == [known.pk]
 
 
 def each_claimer_sees_what_its_registry_knows(here: Connection) -> None:
@@ -145,28 +147,30 @@ MUTANTS: Mutants = {
         (Claimer.claim, "self.looks.due(busy=self.waiting)", "True"),
     ],
     what_was_claimed_is_the_mark: [
-        (Claimer._read, "self.ring.advance(pair, min(mark, (room.now, NIL)))", "pass"),
+        (Claimer._learn_all, "self.ring.advance(pair, min(mark, (room.now, NIL)))", "pass"),
         (
-            Claimer._read,
+            reply.read,
             "if taken else just_before(run_at, job_id)",
             "if False else just_before(run_at, job_id)",
         ),
     ],
     claims_go_on_from_marks_until_all_is_taken: [
-        (Claimer._read, "seen[tenant_id] += 1", "pass"),
-        (Claimer._learn, "elif seen < allowed:", "elif seen <= allowed:"),
+        (reply.read, "seen[tenant_id] += 1", "pass"),
+        (Claimer._learn, "elif reply.seen[tenant_id] < allowed:", "elif reply.seen[tenant_id] <= allowed:"),
         (Claimer._learn, "share.pairs[: share.pairs.index(gave[-1])]", "share.pairs"),
         (Claimer._learn, "if allowed < share.most:", "if allowed <= share.most:"),
         (Claimer._ran_dry, "self.ring.exhausted(pair)", "pass"),
-        (Claimer._read, "cut=room.size < size", "cut=True"),
+        (Claimer._learn_all, "cut=room.size < size", "cut=True"),
         (Claimer._learn, "share.pairs if not cut else []", "[]"),
     ],
     a_lower_priority_is_not_probed_for_what_a_higher_one_has_given: [
         (Claimer._learn, "share.pairs[: share.pairs.index(gave[-1])]", "[]"),
     ],
-    an_expired_process_is_told: [(Claimer._read, "if room.size == -1:", "if False:")],
-    the_clock_is_set_by_a_claim_alone: [(Claimer._read, "self.looks.clock.observe(room.moment)", "pass")],
-    a_claim_of_a_tenant_without_a_row_has_a_name: [(Claimer._read, "slug or str(tenant_id)", "slug")],
+    an_expired_process_is_told: [(Claimer._learn_all, "if room.size == -1:", "if False:")],
+    the_clock_is_set_by_a_claim_alone: [
+        (Claimer._learn_all, "self.looks.clock.observe(room.moment)", "pass")
+    ],
+    a_claim_of_a_tenant_without_a_row_has_a_name: [(reply.read, "row[6] or str(tenant_id)", "row[6]")],
     a_weight_is_learnt_from_claims: [
         (Claimer._learn, "self.ring.learn(tenant_id, weight or 1, limited)", "pass")
     ],

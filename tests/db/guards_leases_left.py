@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from jobs.leases import Claimer
+from jobs.leases import Claimer, reply
 from jobs.leases.passed import Passed
 from jobs.models import QueueEntry
 from tests.db import test_claim_ahead, test_claim_left
@@ -69,25 +69,25 @@ MUTANTS: Mutants = {
     what_must_start_at_once_waits: [
         (Claimer.claim, "if free > 0:", "if False:"),
         (Claimer._take, '"free": free', '"free": 10**6'),
-        (Claimer._read, "(run_at, job_id) if taken else just_before(run_at, job_id)", "(run_at, job_id)"),
-        (Claimer._read, "stuck.add(pair)", "pass"),
+        (reply.read, "(run_at, job_id) if taken else just_before(run_at, job_id)", "(run_at, job_id)"),
+        (reply.read, "stuck.add(pair)", "pass"),
         (Claimer._ran_dry, "if pair not in stuck:", "if True:"),
         (Passed.tie, "self.tied.add(tenant_id)", "pass"),
     ],
     test_claim_left.test_what_need_not_start_at_once_is_taken_past_what_must: [
-        (Claimer._read, "if clean or pair not in stuck:", "if True:"),
-        (Claimer._read, "clean = False", "pass"),
+        (reply.read, "if clean or pair not in stuck:", "if True:"),
+        (reply.read, "clean = False", "pass"),
     ],
     test_claim_left.test_a_tenant_that_could_give_nothing_does_not_hold_up_the_others: [
         (Claimer.claim, "if free > 0:", "if True:"),
         (Passed.tie, "self.ring.pass_over(tenant_id)", "pass"),
     ],
     who_is_tied_is_asked_once: [
-        (Claimer._read, "(claims or not free)", "claims"),
+        (Claimer._learn_all, "(reply.claims or not free)", "reply.claims"),
         (Claimer.claim, "max(0, free)", "free"),
     ],
     who_was_served_is_not_tied: [
-        (Claimer._read, "{claim.tenant_id for claim in claims}", "set()"),
+        (Claimer._learn_all, "{claim.tenant_id for claim in reply.claims}", "set()"),
         (Claimer._tie, "share.tenant_id not in served and ", ""),
     ],
     who_ran_dry_is_not_tied: [(Claimer._tie, " and stuck.intersection(share.pairs)", "")],
@@ -106,5 +106,5 @@ MUTANTS: Mutants = {
     test_claim_ahead.test_nobody_wakes_for_what_was_claimed_with_what_is_due: [
         (Claimer.claim, "if self.line.coming:", "if False:")
     ],
-    no_mark_passes_now: [(Claimer._read, "min(mark, (room.now, NIL))", "mark")],
+    no_mark_passes_now: [(Claimer._learn_all, "min(mark, (room.now, NIL))", "mark")],
 }

@@ -7,7 +7,7 @@ from typing import Any, cast
 import psycopg
 import pytest
 
-from jobs.leases import settle
+from jobs.leases import reply, settle
 from jobs.leases.claim import Claimer
 from jobs.leases.door import Door
 from jobs.leases.passed import FREE_SECONDS, IN_VAIN, Passed, wait_after
@@ -265,11 +265,11 @@ MUTANTS: Mutants = {
     ],
     a_queue_that_has_room_is_not_full: [(Claimer._learn_queue, "elif room.size > 0:", "elif False:")],
     what_a_queues_limit_has_cut_off_has_not_run_dry: [
-        (Claimer._read, "cut=room.size < size", "cut=False"),
+        (Claimer._learn_all, "cut=room.size < size", "cut=False"),
         (Claimer._learn, "share.pairs if not cut else []", "share.pairs"),
     ],
     a_queue_whose_limit_is_gone_is_not_locked: [(Claimer._learn_queue, "self._counts.queue = None", "pass")],
-    what_is_held_under_a_queues_limit_says_so: [(Claimer._read, "limited |= under_limit", "pass")],
+    what_is_held_under_a_queues_limit_says_so: [(reply.read, " or under_limit", "")],
     free.test_an_own_settle_of_one_that_is_not_full_is_not_noted: [
         (Passed.settled, "if tenant_id in self.full or tenant_id in self.noisy:", "if True:")
     ],

@@ -200,10 +200,10 @@ MUTANTS: Mutants = {
     a_final_error_leaves_no_attempts: [(fate_of, "final or ", "")],
     a_failure_is_no_crash: [(fate_of, "crashed and ", "")],
     a_failed_attempt_counts: [
-        (fate_of, "result.after, 0", "result.after, 1"),
+        (fate_of, "(result.after), 0", "(result.after), 1"),
     ],
     a_release_counts_no_attempt: [(fate_of, "None, None, 1", "None, None, 0")],
-    test_settle_waits.test_snoozes_use_up_no_attempts: [(fate_of, "delay, 1", "delay, 0")],
+    test_settle_waits.test_snoozes_use_up_no_attempts: [(fate_of, "(delay), 1", "(delay), 0")],
     test_settle.test_the_last_attempt_fails_for_good: [
         (fate_of, " or used_up", ""),
         (fate_of, "held.attempt >=", "held.attempt >"),
@@ -214,7 +214,7 @@ MUTANTS: Mutants = {
         (fate_of, "held.crashes + 1", "held.crashes + 2"),
         (fate_of, "error.fingerprint, int(crashed)", "error.fingerprint, 0"),
     ],
-    guards_settle.a_crash_is_counted: [(fate_of, "result.after, 0, int(crashed)", "result.after, 0, 0")],
+    guards_settle.a_crash_is_counted: [(fate_of, "(result.after), 0, int(crashed)", "(result.after), 0, 0")],
     test_settle_waits.test_an_entry_whose_supervisor_was_lost_carries_the_crash_but_not_the_attempt: [
         (fate_of, "None, None, 1, int(crashed)", "None, None, 1, 0")
     ],
