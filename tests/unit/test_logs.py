@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import ast
 import logging
 import shlex
 from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
 
 from scheduler_project.logs import FIELD_KEPT, LineFormatter
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def line(message: str, *args: object, exc_info: object = None, **extra: object) -> str:
@@ -61,3 +67,28 @@ def test_a_field_is_bounded_and_says_what_is_missing() -> None:
 
     assert f'error="{"e" * half} … 12,345 characters … {"z" * half}"' in said
     assert said.endswith(f" fine={'f' * FIELD_KEPT}")
+
+
+RESERVED = {*logging.makeLogRecord({}).__dict__, "message", "asctime"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(path for app in ("jobs", "dispatch") for path in (ROOT / app).rglob("*.py")),
+    ids=lambda path: path.stem,
+)
+def test_no_line_has_a_field_that_logging_keeps_for_itself(path: Path) -> None:
+    """It would raise where something is told that has gone wrong."""
+    tree = ast.parse(path.read_text("utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    extras = [word.value for call in calls for word in call.keywords if word.arg == "extra"]
+    names = {extra.id for extra in extras if isinstance(extra, ast.Name)}
+    extras += [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and node.targets[0].id in names
+    ]
+    keys = [key for extra in extras if isinstance(extra, ast.Dict) for key in extra.keys]
+    assert not RESERVED & {key.value for key in keys if isinstance(key, ast.Constant)}
