@@ -121,8 +121,8 @@ def only_its_own_suspects_are_claimed(here: Connection) -> None:
 
 
 def what_is_unknown_is_left(here: Connection) -> None:
-    schedule("test.echo", queue="test.noop")
     known = schedule("test.noop", queue="test.noop")
+    schedule("test.echo", queue="test.noop")
     come_due(here)
     claimed = Claimer("test.noop", process(here), ["test.noop"]).claim(here, 9, 9)
     assert [each.held.job_id for each in claimed] == [known.pk]

@@ -70,7 +70,9 @@ def test_sh_01_at_sigterm_what_runs_may_end_and_what_waits_goes_back_uncounted(
 def test_sh_01_when_the_terminal_is_closed_what_runs_may_end(
     commands: Commands, ledger: Ledger, gate: Path
 ) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup a worker ignores it, as it should
     worker = commands.worker()
+    signal.signal(signal.SIGHUP, before)
     (job,) = running(ledger, gate)
     for _ in range(2):  # the kernel's and the shell's; to the whole group
         os.killpg(worker.process.pid, signal.SIGHUP)
