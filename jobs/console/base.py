@@ -59,7 +59,8 @@ class Page(ModelAdmin):
         asked: dict[str, Any] = super().get_changeform_initial_data(request)
         found = dict[str, Any]()
         for name, value in asked.items():
-            with suppress(FieldDoesNotExist, ValidationError, AttributeError):  # a relation has no values
+            # A relation has no values; a date or duration may lie beyond the calendar.
+            with suppress(FieldDoesNotExist, ValidationError, AttributeError, OverflowError):
                 field: Any = self.opts.get_field(name)
                 plain = field.to_python(value)
                 if "\0" not in value:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.exceptions import ValidationError
+from django.forms.fields import InvalidJSONInput
 from django.utils import timezone
 
 from jobs.conf import conf
@@ -49,8 +51,32 @@ HELP = {
 }
 
 
+class PayloadField(forms.JSONField):
+    """Text nested so deep that Python gives up is refused like any other that is no JSON."""
+
+    def to_python(self, value: Any) -> Any:
+        try:
+            found = super().to_python(value)
+            json.dumps(found)  # as the page does to show it again
+        except RecursionError:
+            raise ValidationError("This is nested too deep; flatten it.", code="invalid") from None
+        return found
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        try:
+            found = super().bound_data(data, initial)
+            json.dumps(found)
+        except RecursionError:
+            return InvalidJSONInput(data)
+        return found
+
+
 class TenantChoice(AutocompleteSelect):
     """With words in it while nothing is chosen: they are its name for who cannot see it."""
+
+    def optgroups(self, name: str, value: Any, attrs: Any = None) -> Any:
+        """What is no number chooses nobody: the form says so, and is shown again."""
+        return super().optgroups(name, [each for each in value if str(each).isdecimal()], attrs)
 
     def build_attrs(self, base_attrs: Any, extra_attrs: Any = None) -> Any:
         return super().build_attrs(base_attrs, extra_attrs) | {"data-placeholder": "Choose a tenant"}
@@ -60,6 +86,7 @@ class CronForm(_Form):
     class Meta:
         model = CronDefinition
         fields = "__all__"  # the admin's fieldsets choose
+        field_classes: ClassVar = {"payload": PayloadField}
         help_texts = HELP
         labels: ClassVar = {"timezone": "Time zone", "dst": "When the clocks change", "every": "Or every"}
 

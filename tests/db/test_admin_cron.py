@@ -54,6 +54,10 @@ def test_a_definition_is_added_with_a_record_and_the_warnings_of_its_rule(
         ("expression", "", "required"),
         ("expression", "0 0 30 2 *", "never run"),
         ("expression", "* " * 600, "512"),
+        ("payload", "[" * 100_000, "nested too deep"),
+        ("payload", '{"a":' * 5_000 + "1" + "}" * 5_000, "flatten it"),
+        ("tenant", "acme", "valid choice"),
+        ("tenant", "9" * 400, "valid choice"),
         ("timezone", "Mars/Base", "unknown time zone"),
         ("timezone", "localtime", "differs between machines"),
         ("timezone", "", "required"),
@@ -196,3 +200,10 @@ def test_who_may_only_view_sees_the_shape_of_the_payload(definition: CronDefinit
     page = operator_with("view_crondefinition").get(f"{URL}{definition.pk}/change/").text
     assert "text of 7" in page
     assert "hunter2" not in page
+
+
+@pytest.mark.parametrize(
+    "given", ["every=999999999999", "every=-1e300", "jitter=P999999999999D", "start_at=0"]
+)
+def test_a_link_that_fills_in_what_no_field_holds_opens_the_form(admin_client: Client, given: str) -> None:
+    assert admin_client.get(f"{URL}add/?{given}").status_code == 200
