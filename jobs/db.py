@@ -56,10 +56,9 @@ def connect(
     if generic and not pooled:
         # A plan that was made while a table had one page must not read it whole when it has a million rows, nor all of a
         # tenant's entries to sort out the first ten. What is asked one by one is different each time: nothing to remember.
-        # Joins stand in the order in which they are to run: to try all others takes 20 ms, in each session after each ANALYZE.
         connection.execute(
             "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; "
-            "SET enable_memoize = off; SET join_collapse_limit = 1; SET from_collapse_limit = 1"
+            "SET enable_memoize = off"
         )
     if connection.info.parameter_status("TimeZone") != "UTC":
         connection.execute("SET TIME ZONE 'UTC'")
