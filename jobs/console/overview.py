@@ -17,8 +17,9 @@ from jobs.console.reading import rows
 from jobs.console.remember import remembered
 from jobs.console.sections import address, named
 from jobs.console.types import type_lines
-from jobs.models import ProcessKind
+from jobs.models import Operation, OperationState, ProcessKind
 from jobs.models.rollup import Kind
+from jobs.operations.limits import APPROVE
 from jobs.scope import slugs_of
 from jobs.sql import load
 from jobs.triage import BACK
@@ -99,7 +100,8 @@ def gather(request: HttpRequest) -> dict[str, Any]:
     full = full_tenants()
     told = course.course(Kind.ALL, "", request.GET.get("span", ""))
     ahead = forecast.forecast()
-    problems = sorted(_problems(now, failed, full, told, ahead), key=lambda problem: problem.state)
+    problems = [*_problems(now, failed, full, told, ahead), *_of_approvals(request.user)]
+    problems.sort(key=lambda problem: problem.state)
     worst = sorted(now.queues, key=_urgency)[:SHOWN]
     return {
         "pulse": now,
@@ -159,6 +161,17 @@ def _problems(
             text = f"Tenant {show.visible(tenant.slug)} may run no job: its limit is 0."
         yield Problem("warning", text, address("jobs_tenant_change", object_id=tenant.pk), "its limits")
     yield from _of_errors(failed)
+
+
+def _of_approvals(user: Any) -> Iterator[Problem]:
+    """What others have asked for and this user may approve."""
+    if not user.has_perm(APPROVE):
+        return
+    asked = Operation.objects.filter(state=OperationState.ASKED).exclude(author_id=user.pk)
+    if found := list(asked.order_by("pk").values_list("pk", flat=True)[:FULL]):
+        told = f"{many(Count(len(found), FULL), 'operation waits', 'operations wait')} for your approval."
+        first = address("jobs_operation_change", object_id=found[0])
+        yield Problem("warning", told, first, "the first" if len(found) > 1 else "it")
 
 
 def _of_errors(failed: errors.Failures) -> Iterator[Problem]:

@@ -179,3 +179,21 @@ def test_the_same_again_is_one_click(boss: User, other: User, here: Connection) 
     many(1, group="g")
     assert client_of(boss).get(again).context["preview"].count.number == 1
     assert client_of(other).get(page).context["again"] == ""
+
+
+def test_the_overview_tells_who_may_approve_what_waits_for_it(
+    boss: User, other: User, here: Connection, approving: Any
+) -> None:
+    many(4, group="g")
+    approving(3)
+    pages = {name: client_of(user).get("/admin/jobs/") for name, user in (("boss", boss), ("other", other))}
+    assert not any("for your approval" in page.content.decode() for page in pages.values())
+    operation = operations.submit(boss, "cancel", LINE, "why")
+    asked = client_of(other).get("/admin/jobs/").content.decode()
+    assert "1 operation waits for your approval." in asked
+    assert f"/admin/jobs/operation/{operation.pk}/change/" in asked
+    assert "for your approval" not in client_of(boss).get("/admin/jobs/").content.decode()
+    onlooker = user_with("view_job", "view_operation")
+    assert "for your approval" not in client_of(onlooker).get("/admin/jobs/").content.decode()
+    operations.approve(other, operation.pk, "seen")
+    assert "for your approval" not in client_of(other).get("/admin/jobs/").content.decode()
