@@ -608,7 +608,15 @@ class Migration(migrations.Migration):
                         ],
                     ),
                 ),
-                ("slug", models.CharField(max_length=100, unique=True)),
+                (
+                    "slug",
+                    models.CharField(
+                        help_text="As schedule(tenant=…) gives it.",
+                        max_length=100,
+                        unique=True,
+                        verbose_name="name",
+                    ),
+                ),
                 (
                     "weight",
                     models.PositiveSmallIntegerField(

@@ -21,7 +21,7 @@ MOST_WEIGHT = 1000
 class Tenant(Rated):
     """Created on first use. No foreign key of the big tables points here: they stay free of row locks."""
 
-    slug = models.CharField(max_length=100, unique=True)
+    slug = models.CharField("name", max_length=100, unique=True, help_text="As schedule(tenant=…) gives it.")
     weight = models.PositiveSmallIntegerField(
         default=1,
         validators=[MinValueValidator(1), MaxValueValidator(MOST_WEIGHT)],
