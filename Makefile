@@ -4,12 +4,11 @@ PYTHON ?= python3
 VENV ?= .venv
 PY ?= $(VENV)/bin/python
 ARGS ?=
-# Test processes side by side; a file's tests stay together, as they share what is dear to set up, and what takes longest
-# begins first (tests/conftest.py).
+# Test processes side by side; a file's tests stay together, as they share what is dear to set up.
 WORKERS ?= 2
 
 READY := $(if $(filter $(VENV)/bin/python,$(PY)),$(VENV)/.ready)
-PYTEST := -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST := -m pytest -n $(WORKERS) --dist loadfile
 SUITE := -m "not bench and not postgres15 and not browser and not model"
 BROWSER := $(if $(filter $(VENV)/bin/python,$(PY)),$(VENV)/.browser)
 ON_15 := $(wildcard tests/db tests/schema tests/concurrency)

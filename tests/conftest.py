@@ -16,8 +16,6 @@ from tests import commands, server
 Connection = psycopg.Connection[Any]
 
 DAYS_BACK, DAYS_AHEAD = 2, 5
-SLOW = ("process", "concurrency", "schema", "db")
-"""Folders of tests, the slowest first."""
 _session = pytest.StashKey[server.Session]()
 
 
@@ -30,13 +28,6 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(str(error)) from None
     if name := os.environ.get(server.DATABASE_NAME):
         connections["default"].settings_dict["TEST"]["NAME"] = name
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest begins first, so that no test process is left alone with it at the end."""
-    items.sort(
-        key=lambda item: SLOW.index(folder) if (folder := item.path.parent.name) in SLOW else len(SLOW)
-    )
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
