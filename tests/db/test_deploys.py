@@ -60,14 +60,14 @@ def test_who_may_not_is_refused_and_recorded() -> None:
 
 
 def test_the_charts_show_the_deploys_of_their_time(client: Client) -> None:
-    deployed("v1 <b>", 30)
-    deployed("v0", 90)
+    deployed("release-1 <b>", 30)
+    deployed("release-0", 90)
     page = client.get("/admin/jobs/")
     (event,) = page.context["flow"].events
     assert 280 < float(event.x) < 330  # in the middle of an hour
-    assert event.label.endswith("v1 <b>")
-    assert page.text.count("v1 &lt;b&gt;") == 2 * 2  # flow and lateness: a title and the words below
-    assert "v0" not in page.text
+    assert event.label.endswith("release-1 <b>")
+    assert page.text.count("release-1 &lt;b&gt;") == 2 * 2  # flow and lateness: a title and the words below
+    assert "release-0" not in page.text
 
 
 def test_a_denied_mark_is_none_and_the_latest_are_kept(client: Client) -> None:
@@ -81,9 +81,9 @@ def test_a_denied_mark_is_none_and_the_latest_are_kept(client: Client) -> None:
 
 
 def test_who_sees_some_tenants_sees_no_deploys(client: Client) -> None:
-    deployed("v1", 5)
+    deployed("release-1", 5)
     some = operator_with("view_job", "view_tenant", tenants=["acme"])
-    assert "v1" not in some.get("/admin/jobs/").text
+    assert "release-1" not in some.get("/admin/jobs/").text
 
 
 def test_errors_that_began_or_ended_with_a_deploy_say_so(client: Client, connection: Connection) -> None:
