@@ -52,6 +52,7 @@ def needed(model: str, name: str) -> set[str]:
     special = {
         "jobs_operation_new": {"view_operation", "bulk_job", "retry_job"},
         "jobs_hold_lift": {"change_hold"},
+        "jobs_operatoraction_undo": {"change_tenant"},
         "jobs_hold_delete": {"nobody"},  # it is lifted
         "jobs_job_triage": {"view_job", "triage_error"},
         "jobs_process_workers": {"view_process"},
