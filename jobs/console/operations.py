@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST
 from django.views.defaults import permission_denied
 
 from jobs import operations, operator
-from jobs.console import show
+from jobs.console import password, show
 from jobs.console.arguments import Arguments
 from jobs.console.base import ReadOnly
 from jobs.console.origin import person
@@ -44,6 +44,8 @@ CONTROLS = {
     "stop": operations.stop,
     "undo": operations.undo,
 }
+HALTING = ("pause", "stop")
+"""These are never kept waiting for a password."""
 PIECES = 50
 
 
@@ -150,6 +152,8 @@ class OperationAdmin(ReadOnly):
             request.POST if request.method == "POST" else None,
         )
         if request.method == "POST" and form.is_valid():
+            if asked := password.ask(self, request):
+                return asked
             try:
                 made = operations.submit(
                     user, verb, str(found.query), form.cleaned_data["reason"], rate=form.cleaned_data["rate"], arguments=form.arguments(),
@@ -170,6 +174,8 @@ class OperationAdmin(ReadOnly):
         if verb not in (*CONTROLS, "pace"):
             raise Http404
         back = reverse("admin:jobs_operation_change", args=[object_id])
+        if verb not in HALTING and (asked := password.ask(self, request, back)):
+            return asked
         try:
             done = _control(request, object_id, verb)
         except operator.Denied as error:

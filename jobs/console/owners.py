@@ -13,7 +13,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
 from jobs import clock, limiting, operator, tenants
-from jobs.console import show
+from jobs.console import password, show
 from jobs.console import tenants as faring
 from jobs.console import undo
 from jobs.console.amounts import lasting
@@ -43,11 +43,16 @@ class Limited(Audited):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> Any:
+        if asked := password.ask(self, request):
+            return asked
         try:
             return super().changeform_view(request, object_id, form_url, extra_context)
         except SchedulerError as error:  # what the form could not know, as a tenant that is deleted meanwhile
             self.message_user(request, f"Nothing was changed: {error}", messages.ERROR)
             return HttpResponseRedirect(request.path)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        return password.ask(self, request) or super().delete_view(request, object_id, extra_context)
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
         if not change:

@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.views.defaults import permission_denied
 
 from jobs import limiting, operator, undoing
-from jobs.console import show
+from jobs.console import password, show
 from jobs.console.origin import person
 from jobs.errors import ActionNotFound, SchedulerError
 from jobs.models import OperatorAction, Queue, Tenant
@@ -44,7 +44,7 @@ def view(admin: OperatorActionAdmin, request: HttpRequest, pk: int) -> HttpRespo
         return permission_denied(request, error)
     form = UndoForm(request.POST if request.method == "POST" else None)
     if form.is_bound and form.is_valid():
-        return _undo(admin, request, pk, form.cleaned_data["reason"])
+        return password.ask(admin, request) or _undo(admin, request, pk, form.cleaned_data["reason"])
     context = {
         **admin.admin_site.each_context(request),
         "title": "Undo a change of limits",

@@ -4,7 +4,7 @@ in between."""
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import timedelta, timezone
 from io import StringIO
 from typing import Any
 
@@ -78,7 +78,7 @@ def test_a_limit_for_a_while_is_taken_back_whatever_zone_it_was_given_in(acme: T
     first, second = (clock.now() + timedelta(hours=hours) for hours in (1, 2))
     changed({"temporary_max_running": 3, "temporary_until": first}, tenant="acme")
     action = changed(
-        {"temporary_max_running": 9, "temporary_until": second.astimezone(None)}, tenant="acme"
+        {"temporary_max_running": 9, "temporary_until": second.astimezone(timezone(timedelta(hours=5)))}, tenant="acme"
     )
     undoing.undo(Shell(), action.pk)
     acme.refresh_from_db()
