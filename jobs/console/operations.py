@@ -21,6 +21,7 @@ from jobs.console.arguments import Arguments
 from jobs.console.base import ReadOnly
 from jobs.console.origin import person
 from jobs.console.page import LIVE, fragment, in_zone, live_part, live_url
+from jobs.console.places import NoPlace, place
 from jobs.models import Operation, OperationState
 from jobs.models.operation import OPEN, OVER
 from jobs.operations.control import visible
@@ -137,13 +138,17 @@ class OperationAdmin(ReadOnly):
             "max_length": MAX_LENGTH,
         }
         try:
-            found = operations.preview(user, verb, line)
+            with place(request):
+                found = operations.preview(user, verb, line)
         except SearchError as error:
             return self._page(
                 request, "operation_new", context | {"problem": error, "pointer": error.pointer(line)}
             )
         except TooSlow:
             problem = "This search takes too long even for a preview: narrow it."
+            return self._page(request, "operation_new", context | {"problem": problem})
+        except NoPlace:
+            problem = "Other pages of yours are still being read. Nothing was started: try again."
             return self._page(request, "operation_new", context | {"problem": problem})
         form = OperationForm(
             verb,
