@@ -24,7 +24,7 @@ VERBS = (
     "retry", "cancel", "reschedule", "prioritize", "move", "reveal", "retry all", "cancel all", "reschedule all",
     "prioritize all", "move all", "undo all", "pause operation", "resume operation", "stop operation", "undo operation",
     "approve operation", "pace operation", "add", "change", "delete", "pause", "resume", "limit", "undo limit", "run", "backfill", "rezone", "triage",
-    "deploy", "export", "confirm password",
+    "deploy", "export", "bundle", "confirm password",
 )  # fmt: skip
 
 

@@ -17,8 +17,9 @@ from jobs.console.reading import rows
 from jobs.console.remember import remembered
 from jobs.console.sections import address, named
 from jobs.console.types import type_lines
-from jobs.models import Operation, OperationState, ProcessKind
+from jobs.models import OperationState, ProcessKind
 from jobs.models.rollup import Kind
+from jobs.operations.control import visible
 from jobs.operations.limits import APPROVE
 from jobs.scope import slugs_of
 from jobs.sql import load
@@ -127,6 +128,7 @@ def _own(request: HttpRequest, slugs: tuple[str, ...]) -> dict[str, Any]:
     return {
         "own": True,
         "slugs": slugs,
+        "problems": list(_of_approvals(request.user)),
         "standing": rollups.backlog(Kind.ALL, slugs=slugs).get("", rollups.Standing("")),
         "course": told,
         "spans": list(course.SPANS),
@@ -164,10 +166,10 @@ def _problems(
 
 
 def _of_approvals(user: Any) -> Iterator[Problem]:
-    """What others have asked for and this user may approve."""
-    if not user.has_perm(APPROVE):
+    """What others have asked for and this user may see and approve."""
+    if not user.has_perm(APPROVE) or not user.has_perm("jobs.view_operation"):
         return
-    asked = Operation.objects.filter(state=OperationState.ASKED).exclude(author_id=user.pk)
+    asked = visible(user).filter(state=OperationState.ASKED).exclude(author_id=user.pk)
     if found := list(asked.order_by("pk").values_list("pk", flat=True)[:FULL]):
         told = f"{many(Count(len(found), FULL), 'operation waits', 'operations wait')} for your approval."
         first = address("jobs_operation_change", object_id=found[0])

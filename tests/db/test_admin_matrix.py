@@ -33,6 +33,7 @@ pytestmark = pytest.mark.django_db
 POSTED_ONLY = {
     "jobs_job_command", "jobs_job_save_view", "jobs_job_forget_view", "jobs_operation_command",
     "jobs_crondefinition_command", "jobs_job_export", "jobs_operatoraction_export",
+    "jobs_job_bundle",
 }  # fmt: skip
 LOGIN_ONLY = {"jobs_job_me"}
 
