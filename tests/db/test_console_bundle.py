@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 
 from jobs import clock
-from jobs.console import bundle, hidden, remember
+from jobs.console import bundle, health, hidden, remember
 from jobs.console.health import DayLine
 from jobs.leases import register
 from jobs.models import OperatorAction, ProcessKind
@@ -20,7 +20,7 @@ from jobs.results import Failed
 from jobs.search import guard
 from jobs.text import ErrorText
 from tests.db.test_admin_tools import messages_of, operator_with
-from tests.factories import Connection, claim, finish, own_connection, process, schedule
+from tests.factories import Connection, claim, finish, process, schedule
 
 pytestmark = pytest.mark.django_db
 HEALTH = "/admin/jobs/job/health/"
@@ -114,13 +114,14 @@ def test_no_secret_and_no_name_is_in_it(
     assert json.loads(text)["settings"]["shell_commands"] == "1 entries"
 
 
-def test_the_names_of_sessions_stay_here(client: Client, connection: Connection) -> None:
-    """A transaction that is open for long is told without who it is."""
-    with own_connection() as old, old.transaction(force_rollback=True):
-        old.execute("SET application_name = 'planted-session-name'")
-        old.execute("SELECT txid_current()")
-        remember.forget()
-        assert "planted" not in client.post(URL).content.decode()
+def test_the_names_of_sessions_stay_here(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, _ = health._server()
+    old = {"pid": 7, "name": "planted-session", "state": "active", "seconds": 4000.0}
+    monkeypatch.setattr(health, "_server", lambda: ({**server, "long": [old]}, ""))
+    found = taken(client)
+    assert found["long_transactions"] == [{"state": "active", "seconds": 4000.0}]
+    assert "The oldest, pid 7, is open for" in json.dumps(found)
+    assert "planted" not in json.dumps(found)
 
 
 def test_a_secret_is_taken_out_before_a_text_is_cut() -> None:
