@@ -93,7 +93,9 @@ def planted(connection: Connection, settings: Any, monkeypatch: pytest.MonkeyPat
     }
     monkeypatch.setenv("STRIPE_TOKEN", PLANTED["token"])
     monkeypatch.setenv("LEGACY_DB_PASSWORD", PLANTED["database"])
-    job = schedule("test.echo", {"n": 1}, tenant=PLANTED["name"], queue=PLANTED["queue"], group=PLANTED["payload"])
+    job = schedule(
+        "test.echo", {"value": PLANTED["payload"]}, tenant=PLANTED["name"], queue=PLANTED["queue"]
+    )
     text = ErrorText("ValueError", PLANTED["error"], "", "0" * 16)
     finish(connection, claim(connection, job, process(connection)), Failed(text, timedelta(), final=True))
     connection.execute("UPDATE jobs_process SET host = %s", [PLANTED["machine"]])
@@ -101,7 +103,7 @@ def planted(connection: Connection, settings: Any, monkeypatch: pytest.MonkeyPat
 
 
 def test_no_secret_and_no_name_is_in_it(
-    client: Client, planted: None, monkeypatch: pytest.MonkeyPatch
+    planted: None, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secrets = [PLANTED[name] for name in ("key", "database", "address", "token", "nested")]
     leaking = f"cannot log in with {' or '.join(secrets)}, password=planted-by-hand"

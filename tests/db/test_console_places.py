@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -42,11 +44,12 @@ def taken(connection: Connection, user: User, monkeypatch: pytest.MonkeyPatch) -
         yield take
 
 
-def locks(connection: Connection) -> int:
-    """Places that are taken by anybody."""
+def locks(connection: Connection, *, granted: bool = True) -> int:
+    """Places that somebody has, or waits for."""
     row = connection.execute(
-        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1 "
-        "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted = %s AND objsubid = 1 "
+        "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        [granted],
     ).fetchone()
     assert row
     count: int = row[0]
@@ -122,8 +125,10 @@ def test_a_request_that_dies_leaves_no_place_taken(taken: Callable[..., None], u
     dying.execute("SELECT pg_advisory_xact_lock(%s)", [places.key(user, 0)])
     taken(1)
     assert client.get(ERRORS).status_code == 429
-    dying.pgconn.finish()  # without a word to the server but the end of the connection
+    with socket.socket(fileno=os.dup(dying.fileno())) as wire:
+        wire.shutdown(socket.SHUT_RDWR)  # without a word to the server
     wait_until(lambda: client.get(ERRORS).status_code == 200)
+    dying.close()
 
 
 def test_an_error_in_a_page_leaves_no_place_taken(
@@ -147,12 +152,7 @@ def test_a_page_waits_a_moment_for_its_place(
         for n in range(places.AT_ONCE):
             connection.execute("SELECT pg_advisory_xact_lock(%s)", [places.key(user, n)])
         page = beside(lambda: client_of(user).get(ERRORS).status_code)
-        wait_until(
-            lambda: connection.execute(
-                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-            ).fetchone()
-            == (1,)
-        )
+        wait_until(lambda: locks(connection, granted=False) == 1)
     assert page.result(60) == 200
 
 
