@@ -17,7 +17,9 @@ VERBS = ("limit", "undo limit")
 def change(user: Any, pk: int, using: str = "default") -> OperatorAction:
     """The change of limits with this number, as it exists for the user. ActionNotFound."""
     seen = scope.scope_of(user)
-    found = OperatorAction.objects.using(using).filter(pk=pk, verb__in=VERBS, result=ActionResult.DONE).first()
+    found = (
+        OperatorAction.objects.using(using).filter(pk=pk, verb__in=VERBS, result=ActionResult.DONE).first()
+    )
     if found is None or (seen is not None and found.tenant_id not in seen):
         raise ActionNotFound(f"there is no change of limits {pk}")
     return found
@@ -38,4 +40,6 @@ def undo(
     operator.require(user, operator.limits_permission(names), "undo limit", target, reason, using)
     with transaction.atomic(using):
         row, stood = limiting.undo(action.before, action.after, **names, using=using)
-        return row, operator.record_limit(user, "undo limit", target, row, stood, action.before, reason, using)
+        return row, operator.record_limit(
+            user, "undo limit", target, row, stood, action.before, reason, using
+        )

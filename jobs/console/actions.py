@@ -14,7 +14,7 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
 from django.views.decorators.http import require_POST
 
-from jobs import scope, undoing
+from jobs import scope
 from jobs.console import exporting, show, undo
 from jobs.console.base import ReadOnly
 from jobs.console.page import in_zone

@@ -47,12 +47,17 @@ class JobList(ChangeList):
             try:
                 with place(request):
                     self.found = find(
-                        self.form.query, after=self.form.after, before=self.form.before, size=self.list_per_page
+                        self.form.query,
+                        after=self.form.after,
+                        before=self.form.before,
+                        size=self.list_per_page,
                     )
             except TooSlow:  # even the page's own rows: a lock, or a server in trouble
                 self.unread = "This search took too long and was stopped. Nothing was found out."
             except NoPlace:
-                self.unread = "Other pages of yours are still being read. Nothing was searched: load this again."
+                self.unread = (
+                    "Other pages of yours are still being read. Nothing was searched: load this again."
+                )
         if self.found.older:
             self.older = self.get_query_string({"after": place_text(self.found.older), "before": None})
         if self.found.newer:

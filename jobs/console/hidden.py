@@ -15,7 +15,9 @@ from jobs.text import scrub
 REMOVED = "[removed]"
 SHORTEST = 4
 """What is shorter would be found in any text."""
-_NAMES = re.compile(r"(?i)key|secret|token|pass|pwd|salt|dsn|ur[li]|credential|auth|cookie|private|cert|account")
+_NAMES = re.compile(
+    r"(?i)key|secret|token|pass|pwd|salt|dsn|ur[li]|credential|auth|cookie|private|cert|account"
+)
 _DEPTH = 5
 
 

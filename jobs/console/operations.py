@@ -27,6 +27,7 @@ from jobs.models.operation import OPEN, OVER
 from jobs.operations.control import visible
 from jobs.operations.holding import target_of
 from jobs.operations.limits import APPROVE, BULK, RATE, RATES
+from jobs.operations.preview import Preview
 from jobs.search import SearchError
 from jobs.search.guard import TooSlow
 from jobs.search.terms import MAX_LENGTH
@@ -137,19 +138,9 @@ class OperationAdmin(ReadOnly):
             "effect": EFFECTS[verb],
             "max_length": MAX_LENGTH,
         }
-        try:
-            with place(request):
-                found = operations.preview(user, verb, line)
-        except SearchError as error:
-            return self._page(
-                request, "operation_new", context | {"problem": error, "pointer": error.pointer(line)}
-            )
-        except TooSlow:
-            problem = "This search takes too long even for a preview: narrow it."
-            return self._page(request, "operation_new", context | {"problem": problem})
-        except NoPlace:
-            problem = "Other pages of yours are still being read. Nothing was started: try again."
-            return self._page(request, "operation_new", context | {"problem": problem})
+        found, problem = _preview(request, verb, line)
+        if found is None:
+            return self._page(request, "operation_new", context | problem)
         form = OperationForm(
             verb,
             found.to_type if found.must_type else None,
@@ -258,6 +249,20 @@ class OperationAdmin(ReadOnly):
     @admin.display(description="when")
     def started(self, operation: Operation) -> str:
         return show.moment(operation.created_at)
+
+
+def _preview(request: HttpRequest, verb: str, line: str) -> tuple[Preview | None, dict[str, Any]]:
+    """What would be done, or what the page says instead."""
+    try:
+        with place(request):
+            return operations.preview(request.user, verb, line), {}
+    except SearchError as error:
+        return None, {"problem": error, "pointer": error.pointer(line)}
+    except TooSlow:
+        return None, {"problem": "This search takes too long even for a preview: narrow it."}
+    except NoPlace:
+        told = "Other pages of yours are still being read. Nothing was started: try again."
+        return None, {"problem": told}
 
 
 def _progress(operation: Operation) -> dict[str, Any]:

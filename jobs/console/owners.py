@@ -13,9 +13,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
 from jobs import clock, limiting, operator, tenants
-from jobs.console import password, show
+from jobs.console import password, show, undo
 from jobs.console import tenants as faring
-from jobs.console import undo
 from jobs.console.amounts import lasting
 from jobs.console.audited import Audited
 from jobs.console.origin import person
@@ -61,7 +60,9 @@ class Limited(Audited):
                 self.message_user(request, warning, messages.WARNING)
         elif changes := {name: form.cleaned_data[name] for name in form.changed_data}:
             names = {str(self.opts.model_name): getattr(obj, self.name_field)}
-            row, action = operator.limit(person(request), changes, **names, using=router.db_for_write(self.model))
+            row, action = operator.limit(
+                person(request), changes, **names, using=router.db_for_write(self.model)
+            )
             undo.offer(self, request, row, action)
 
     @admin.display(description="max running")

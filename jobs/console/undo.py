@@ -63,7 +63,10 @@ def offer(admin: Any, request: HttpRequest, row: limiting.Limited, action: Opera
     """The message after a change: what to know of the limits now, and the way back."""
     warning = limiting.warning_of(row)
     level = messages.WARNING if warning else messages.SUCCESS
-    told, url = warning or "The limits were changed.", reverse("admin:jobs_operatoraction_undo", args=[action.pk])
+    told, url = (
+        warning or "The limits were changed.",
+        reverse("admin:jobs_operatoraction_undo", args=[action.pk]),
+    )
     admin.message_user(request, format_html('{} <a href="{}">Undo …</a>', told, url), level)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -81,7 +80,7 @@ PLANTED = {
 
 
 @pytest.fixture
-def planted(connection: Connection, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def planted(connection: Connection, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Secrets in settings and environment, and what is in rows."""
     settings.SECRET_KEY = PLANTED["key"]
     settings.PAYMENT = {"gateways": [{"api_key": PLANTED["nested"]}]}
@@ -93,13 +92,10 @@ def planted(connection: Connection, settings: Any, monkeypatch: pytest.MonkeyPat
     }
     monkeypatch.setenv("STRIPE_TOKEN", PLANTED["token"])
     monkeypatch.setenv("LEGACY_DB_PASSWORD", PLANTED["database"])
-    job = schedule(
-        "test.echo", {"value": PLANTED["payload"]}, tenant=PLANTED["name"], queue=PLANTED["queue"]
-    )
+    job = schedule("test.echo", {"value": PLANTED["payload"]}, tenant=PLANTED["name"], queue=PLANTED["queue"])
     text = ErrorText("ValueError", PLANTED["error"], "", "0" * 16)
     finish(connection, claim(connection, job, process(connection)), Failed(text, timedelta(), final=True))
     connection.execute("UPDATE jobs_process SET host = %s", [PLANTED["machine"]])
-    yield
 
 
 def test_no_secret_and_no_name_is_in_it(

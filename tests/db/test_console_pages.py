@@ -47,7 +47,9 @@ PAGES = {
 ALL = PAGES | {"waiting": f"{BASE}/job/waiting/"}
 """Also what asks the rules of the claim about each kind of job."""
 BUDGET = 8
-AUTH = re.compile(r'"(django_session|auth_\w+|jobs_preference)"|^(BEGIN|COMMIT|SAVEPOINT|RELEASE)|set_config|pg_try_advisory')
+AUTH = re.compile(
+    r'"(django_session|auth_\w+|jobs_preference)"|^(BEGIN|COMMIT|SAVEPOINT|RELEASE)|set_config|pg_try_advisory'
+)
 
 
 @pytest.fixture

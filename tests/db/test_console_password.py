@@ -163,8 +163,10 @@ def test_the_password_goes_no_further_than_the_question(client: Client, user: Us
         response = client.post(page_of(acme), {**LIMITS, "confirm_password": word})
         assert "confirm_password" not in response.wsgi_request.POST
     assert WORD not in str(list(OperatorAction.objects.values()))
-    assert not client_of(user).post(page_of(acme), {**LIMITS, "confirm_password": WORD}).wsgi_request.POST.get(
-        "confirm_password"
+    assert (
+        not client_of(user)
+        .post(page_of(acme), {**LIMITS, "confirm_password": WORD})
+        .wsgi_request.POST.get("confirm_password")
     )
 
 

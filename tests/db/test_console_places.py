@@ -32,7 +32,9 @@ def user(connection: Connection) -> User:
 
 
 @pytest.fixture
-def taken(connection: Connection, user: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+def taken(
+    connection: Connection, user: User, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., None]]:
     """Takes places of the user elsewhere, until the test ends."""
     monkeypatch.setattr(places, "PATIENCE", timedelta(milliseconds=20))
     with connection.transaction(force_rollback=True):

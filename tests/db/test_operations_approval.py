@@ -209,7 +209,9 @@ def test_who_approves_for_some_tenants_is_told_of_these_alone(here: Connection, 
     approving(3)
     operation = operations.submit(asker, "cancel", LINE, "why")
     assert operation.state == "asked"
-    told = {user: client_of(user).get("/admin/jobs/").content.decode() for user in (asker, approver, stranger)}
+    told = {
+        user: client_of(user).get("/admin/jobs/").content.decode() for user in (asker, approver, stranger)
+    }
     assert "1 operation waits for your approval." in told[approver]
     assert f"/admin/jobs/operation/{operation.pk}/change/" in told[approver]
     assert "for your approval" not in told[asker] + told[stranger]

@@ -71,7 +71,10 @@ class Command(BaseCommand):
         limits.add_argument("--burst", **ABSENT, type=arguments.limit, help="starts that may be saved up")
         limits.add_argument("--noisy-share", **ABSENT, type=arguments.share, help="0.01 to 1, of a queue")
         limits.add_argument(
-            "--undo", type=arguments.positive, metavar="ACTION", help="take back this change, by its number in the audit"
+            "--undo",
+            type=arguments.positive,
+            metavar="ACTION",
+            help="take back this change, by its number in the audit",
         )
         operations.add_arguments(verb("operations", "what bulk operations are at; pause, resume or stop one"))
         triage = verb(
@@ -155,7 +158,9 @@ class Command(BaseCommand):
                 raise CommandError("--undo takes nothing beside it: the change says what it was of")
             row, action = undoing.undo(user, options["undo"], reason, using)
         elif changes:
-            row, action = operator.limit(user, changes, tenant=tenant, queue=queue, reason=reason, using=using)
+            row, action = operator.limit(
+                user, changes, tenant=tenant, queue=queue, reason=reason, using=using
+            )
         else:
             return _shown(tenant, queue, using)
         if warning := limiting.warning_of(row):
