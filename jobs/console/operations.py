@@ -148,7 +148,7 @@ class OperationAdmin(ReadOnly):
             request.POST if request.method == "POST" else None,
         )
         if request.method == "POST" and form.is_valid():
-            if asked := password.ask(self, request):
+            if asked := password.ask(self, request, f"{request.path}?{urlencode({'q': line})}"):
                 return asked
             try:
                 made = operations.submit(

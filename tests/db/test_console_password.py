@@ -199,6 +199,7 @@ def test_an_operation_begins_with_the_password_and_ends_without(client: Client, 
     new = "/admin/jobs/operation/new/cancel/"
     asked = client.post(new, {"q": "group:g due:today..+2d", "reason": "recalled", "rate": "10"})
     assert is_asked(asked)
+    assert f'href="{new}?q=group%3Ag+due%3Atoday..%2B2d">Back' in asked.text
     assert not Operation.objects.exists()
     done = client.post(new, {**hidden(asked), "confirm_password": WORD}, follow=True)
     operation = Operation.objects.get()

@@ -2,6 +2,6 @@
 SELECT relname, n_live_tup, n_dead_tup, seq_scan, coalesce(idx_scan, 0), last_autovacuum, last_autoanalyze,
     pg_total_relation_size(relid)
 FROM pg_stat_user_tables
-WHERE schemaname = current_schema() AND starts_with(relname, 'jobs_') AND relname !~ '__\d{4}_\d\d_\d\d$'
+WHERE schemaname = current_schema() AND starts_with(relname, 'jobs_') AND relname !~ '__\d'
 ORDER BY relname
 LIMIT 100
