@@ -74,13 +74,13 @@ class Claimer:
         self.ring = self.line.ring
         self.ahead = self.line.ahead = ahead
         self.passed = Passed(self.ring)
-        self._counts = Counts()
-        self._draining = False
+        self.counts = Counts()
+        self.draining = False
         self.door = Door()
         self._noisy_share: float | None = None
         self._exempt: set[int] = set()
         """Tenants that may hold all threads."""
-        self._missing_day: date | None = None
+        self.missing_day: date | None = None
 
     def claim(self, connection: Connection, size: int, free: int, noise: Noise | None = None) -> list[Claim]:
         """Up to `size` entries; at most `free` of those that must start at once, and of each tenant no more than `noise`
@@ -118,6 +118,11 @@ class Claimer:
     def claimable(self) -> bool:
         """Something is known that may be claimed at once."""
         return len(self.ring) > 0 and self.door.shut_for is None
+
+    @property
+    def greedy(self) -> bool:
+        """Somebody's entries wait for a thread."""
+        return len(self.ring) > 0 or bool(self.passed.tied)
 
     @property
     def waiting(self) -> bool:
@@ -167,7 +172,7 @@ class Claimer:
             "peek": True,
             "tenants": arrays.int8s(tenants),
             "shares": arrays.int8s([1] * len(tenants)),
-            "oldest": arrays.int8s([self._counts.oldest(tenant_id) for tenant_id in tenants]),
+            "oldest": arrays.int8s([self.counts.oldest(tenant_id) for tenant_id in tenants]),
             "queue_oldest": 0,
         }
         return connection.execute(load("free"), values, binary=True, prepare=True).fetchall()
@@ -200,17 +205,17 @@ class Claimer:
             "run_ats": arrays.timestamps([run_at for run_at, _ in marks]),
             "job_ids": arrays.uuids([job_id for _, job_id in marks]),
             "shares": arrays.int8s([share.most for share in shares]),
-            "oldest": arrays.int8s([self._counts.oldest(share.tenant_id) for share in shares]),
-            "queue_limited": self._counts.queue is not None,
-            "queue_oldest": self._counts.queue.oldest if self._counts.queue else 0,
+            "oldest": arrays.int8s([self.counts.oldest(share.tenant_id) for share in shares]),
+            "queue_limited": self.counts.queue is not None,
+            "queue_oldest": self.counts.queue.oldest if self.counts.queue else 0,
             "peek": False,
         }
         today = day_of(self.looks.clock.now())
         self.door.ask()
         try:
-            rows = self._send(connection, None if today == self._missing_day else today, values, limited)
+            rows = self._send(connection, None if today == self.missing_day else today, values, limited)
         except psycopg.errors.UndefinedTable:  # nobody has made today's leaves; what waits is older
-            self._missing_day = today
+            self.missing_day = today
             return []
         reply = read(rows, self.queue, self.process_id, token)
         return self._learn_all(reply, shares, size, free, set(limited))
@@ -218,7 +223,7 @@ class Claimer:
     def _send(
         self, connection: Connection, day: date | None, values: dict[str, Any], limited: list[int]
     ) -> list[tuple[Any, ...]]:
-        queue = self._counts.queue is not None or self._draining
+        queue = self.counts.queue is not None or self.draining
         locks = bool(limited) or queue
         statement = for_day("claim", day, not locks)
         with (
@@ -251,15 +256,15 @@ class Claimer:
         return reply.claims
 
     def _learn_queue(self, room: Room) -> None:
-        known = self._draining or not room.draining
-        self._noisy_share, self._draining = room.noisy_share, room.draining
+        known = self.draining or not room.draining
+        self._noisy_share, self.draining = room.noisy_share, room.draining
         self.line.ahead = timedelta() if room.limited or room.draining else self.ahead
         if not room.limited:
-            self._counts.queue = None
-        elif self._counts.queue is None:
-            self._counts.queue, known = Count(self.looks.number), False
+            self.counts.queue = None
+        elif self.counts.queue is None:
+            self.counts.queue, known = Count(self.looks.number), False
         else:
-            self._counts.queue.told(room.oldest, self.looks.proven)
+            self.counts.queue.told(room.oldest, self.looks.proven)
         if room.size == 0 and room.wait:
             self.door.close(room.wait)
         elif room.size > 0:
@@ -274,9 +279,9 @@ class Claimer:
         self.ring.learn(tenant_id, weight or 1, limited)
         (self._exempt.add if exempt else self._exempt.discard)(tenant_id)
         if not limited:
-            self._counts.of.pop(tenant_id, None)
+            self.counts.of.pop(tenant_id, None)
         else:
-            count = self._counts.of.setdefault(tenant_id, Count(self.looks.number))
+            count = self.counts.of.setdefault(tenant_id, Count(self.looks.number))
             count.told(oldest, self.looks.proven)
         if limited and not held and wait != NEVER:
             if tenant_id in asked:

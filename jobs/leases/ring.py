@@ -135,12 +135,16 @@ class Ring:
             if step == len(self._turns):
                 shares[0] = shares[0]._replace(most=shares[0].most + count)
                 break
-            pairs = [(tenant_id, priority) for priority in sorted(self._ready[tenant_id], reverse=True)]
+            pairs = self.pairs_of(tenant_id)
             shares.append(Share(tenant_id, count, pairs))
             self.touched.update(pairs)
             if not left:
                 break
         return shares
+
+    def pairs_of(self, tenant_id: int) -> list[Pair]:
+        """Where this tenant may have something due, passed over or not: the highest priority first."""
+        return [(tenant_id, priority) for priority in sorted(self._ready.get(tenant_id, ()), reverse=True)]
 
     def _enter(self, tenant_id: int) -> None:
         if self._ready.get(tenant_id) and tenant_id not in self._away and tenant_id not in self:

@@ -16,6 +16,7 @@ from tests.schema import (
     guards_loops,
     guards_operations,
     guards_queue,
+    guards_relay,
     guards_rules,
     guards_settle,
     guards_verbs,
@@ -91,13 +92,13 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("LIMIT tenants.allowed", guards_claim.a_share_is_a_share),
         ("        LIMIT tenants.allowed\n    ) entry", guards_claim.a_share_is_one_of_all_priorities),
         ("[slice.first:slice.last]", guards_claim.each_tenant_is_probed_for_its_own_pairs),
-        (" AND id >= claimed.job_id", guards_claim.each_job_brings_its_own_payload),
-        (" AND id <= claimed.job_id", guards_claim.what_has_no_row_brings_no_payload),
+        (" AND id >= told.job_id", guards_claim.each_job_brings_its_own_payload),
+        (" AND id <= told.job_id", guards_claim.what_has_no_row_brings_no_payload),
     ],
     "backlog": [
         (" AND run_at <= %(until)s\n        UNION", guards_held.what_came_after_is_no_backlog),
         (" AND run_at <= %(until)s\n            AND tenant", guards_held.what_came_after_is_no_backlog),
-        ("WHERE %(scope)s <> 'queue' OR queue.queue = %(key)s", guards_held.the_backlog_of_another_is_none),
+        ("WHERE %(scope)s <> 'queue' OR queues.queue = %(key)s", guards_held.the_backlog_of_another_is_none),
         (
             "AND tenant_id = (SELECT id FROM jobs_tenant WHERE slug = %(key)s)",
             guards_held.the_backlog_of_another_is_none,
@@ -134,7 +135,8 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ),
     ],
     "suspects": [(text, guards_looks.only_a_suspect_that_may_run_is_one) for text in SUSPECT],
-    "complete": [
+    "relay": guards_relay.RELAY,
+    "parts/ended": [
         (ENTRY_TOKEN, guards_settle.a_stolen_lease_completes_nothing),
         (" AND expires_at IS NULL", guards_settle.a_key_for_a_period_outlives_its_job),
         (
@@ -145,6 +147,7 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
             "DELETE FROM jobs_queueentry WHERE job_id = ANY(ARRAY(SELECT job_id FROM mine))",
             guards_settle.what_has_ended_waits_no_more,
         ),
+        (ENTRY_TOKEN, guards_relay.for_a_place_that_was_lost_nobody_starts),
     ],
     "end": [
         (ENTRY_TOKEN, guards_settle.a_stolen_lease_completes_nothing),
@@ -380,6 +383,7 @@ REPLACED = {
     "key.hash": "key.hash + 1",
     LIVE: "ANY(ARRAY['test.noop'])",
     **guards_rules.REPLACED_RULES,
+    **guards_relay.REPLACED_RELAY,
     "tenant.max_running - running.count": "tenant.max_running",
     "queue.max_running - running.count": "queue.max_running",
     "due_at, clock_timestamp()": "clock_timestamp()",

@@ -180,8 +180,8 @@ def what_lies_before_the_floor_is_not_swept(here: Connection) -> None:
 
 def _is_free(here: Connection, tenant_id: int, oldest: int = 0) -> bool:
     mine = Claimer("test.noop", process(here), registry.names())
-    mine._counts.of[tenant_id] = Count(0)
-    mine._counts.of[tenant_id].oldest = oldest
+    mine.counts.of[tenant_id] = Count(0)
+    mine.counts.of[tenant_id].oldest = oldest
     ((_, wait),) = mine._ask(here, [tenant_id])
     return wait is None
 

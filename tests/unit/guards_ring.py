@@ -63,7 +63,7 @@ MUTANTS: Mutants = {
         (Ring.see, "min(before, self.floors.get(pair, before))", "before"),
         (Ring.see, "min(before, self.floors.get(pair, before))", "self.floors.get(pair, before)"),
     ],
-    ring.test_the_highest_priority_is_probed_first: [(Ring.choose, "reverse=True", "reverse=False")],
+    ring.test_the_highest_priority_is_probed_first: [(Ring.pairs_of, "reverse=True", "reverse=False")],
     ring.test_a_pair_that_ran_dry_is_left_out_until_it_is_seen_again: [
         (Ring.exhausted, "priorities.discard(priority)", "priorities.clear()"),
         (Ring.exhausted, "priorities.discard(priority)", "pass"),
