@@ -110,8 +110,7 @@ class Rollups:
         return (start, end) if start < end else None
 
     def _hour_due(self, now: datetime, progress: Progress) -> bool:
-        end: datetime = progress["hour"] + HOUR
-        return end <= progress["second"]
+        return bool(progress["hour"] + HOUR <= progress["second"])
 
     def _count(self, connection: Connection, now: datetime, progress: Progress) -> int:
         begun = boottime()
