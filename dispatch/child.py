@@ -24,6 +24,8 @@ from dispatch.slots import Slots
 PR_SET_PDEATHSIG = 1
 ORPHANED = 70
 """Exit status of a child whose supervisor is gone."""
+BROKEN = 1
+"""Of one that cannot go on."""
 
 logger = logging.getLogger(__name__)
 
@@ -44,9 +46,14 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: worker.drain())
     os.register_at_fork(after_in_child=_die_as_usual)
     threading.Thread(target=_obey, args=(worker, lines), name="supervisor", daemon=True).start()
-    worker.run()
+    status = 0
+    try:
+        worker.run()
+    except BaseException:
+        logger.exception("a worker process ends by an error")
+        status = BROKEN
     logging.shutdown()
-    os._exit(0)  # threads that a body has left behind must not hold up the end
+    os._exit(status)  # threads that a body has left behind must not hold up the end
 
 
 def _die_with(supervisor: int) -> None:
@@ -89,10 +96,12 @@ def _lines(descriptor: int) -> Iterator[str]:
 
 
 def _obey(worker: Any, lines: Iterator[str]) -> None:
-    for line in lines:
-        if line == "drain":
-            worker.drain()
-    os._exit(ORPHANED)
+    try:
+        for line in lines:
+            if line == "drain":
+                worker.drain()
+    finally:
+        os._exit(ORPHANED)
 
 
 if __name__ == "__main__":
