@@ -18,6 +18,13 @@ Connection = psycopg.Connection[Any]
 logger = logging.getLogger(__name__)
 
 DELETE_BATCH = 5000
+_AHEAD = (
+    "UPDATE jobs_ratebucket SET refilled_at = clock_timestamp() WHERE refilled_at > clock_timestamp() + interval '1 s'",
+    "UPDATE jobs_operation SET next_at = clock_timestamp(), heartbeat_at = clock_timestamp() "
+    "WHERE ended_at IS NULL AND heartbeat_at > clock_timestamp() + interval '1 s'",
+)
+"""Times of a server's clock that was set back since, or of a server that another has replaced: nothing would be saved up,
+and no chunk begun, before they come again."""
 
 
 class Janitor:
@@ -30,6 +37,8 @@ class Janitor:
 
     def run_once(self, connection: Connection, now: datetime) -> int:
         self._keep_days(now)
+        for statement in _AHEAD:
+            connection.execute(statement)
         deleted = tenants.sweep(connection, now)
         deleted += self._delete(
             connection,
