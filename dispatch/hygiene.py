@@ -109,17 +109,14 @@ def _clean(before: Mapping[str, _Before]) -> None:
         known = before.get(connection.alias)
         if known is not None:
             connection.execute_wrappers[:] = known.wrappers
-        if connection.connection is not None and (known is None or known.used(connection.connection)):
-            _reset(connection)
-        elif not _sound(connection):
+        raw = connection.connection
+        if raw is not None and (known is None or known.used(raw) or not _sound(connection)):
             _reset(connection)
 
 
 def _sound(connection: BaseDatabaseWrapper) -> bool:
     """No transaction, copy or pipeline is under way, and the next begins as it would on a new connection."""
     raw = connection.connection
-    if raw is None:
-        return True
     if connection.in_atomic_block or not connection.get_autocommit():
         return False
     if not isinstance(raw, psycopg.Connection):
