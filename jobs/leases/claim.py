@@ -27,6 +27,7 @@ from jobs.leases.ring import END, NIL, Mark, Pair, Share
 from jobs.partitions import day_of
 from jobs.results import Claim
 from jobs.sql import for_day, load
+from jobs.steady import time
 
 Connection = psycopg.Connection[Any]
 
@@ -34,6 +35,8 @@ ROUNDS = 16
 """Most statements of one call of `claim`."""
 STRIDE, LEAST = 5000, 100
 """Where unknown types lie among what is due, how many entries a claim reads at most: of all its pairs, and of each."""
+WALK = 0.5
+"""Seconds after which a claim that brought less than it asked for has walked what it may not take: what is held, say."""
 NEVER = float("inf")
 """How long a claim says that who is held has to wait."""
 SUSPECT = 2
@@ -215,6 +218,7 @@ class Claimer:
         }
         today = day_of(self.looks.clock.now())
         self.door.ask()
+        begun = time.monotonic()
         try:
             rows = self._send(connection, None if today == self._missing_day else today, values, limited)
         except psycopg.errors.UndefinedTable:  # nobody has made today's leaves; what waits is older
@@ -222,6 +226,7 @@ class Claimer:
             return []
         reply = read(rows, self.queue, self.process_id, token)
         claims = self._learn_all(reply, shares, size, free, set(limited))
+        self.line.strangers |= len(claims) < size and time.monotonic() - begun > WALK
         barren = [pair for pair, fence in self._fences.items() if self.ring.marks[pair] == fence]
         if barren and not claims:
             self.looks.leap(connection, self.line, barren)

@@ -70,7 +70,8 @@ class Line:
     unknown: bool = False
     """Something due is of a type unknown here."""
     strangers: bool = False
-    """Since the last hop such were seen: they may lie among what is known, so claims go in strides."""
+    """Since the last hop such were seen, or a claim has walked for long: they may lie among what may be claimed, so claims
+    go in strides."""
     copied: dict[Pair, Mark] = field(default_factory=dict)
     """Marks of touched pairs as they were when the proof of the next sweep began."""
 

@@ -7,7 +7,6 @@ import ctypes
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -308,8 +307,6 @@ def harms(context: Context, how: str) -> int:
         import_module("dispatch.settler").settle = _exit_now
     elif how == "files":
         os.closerange(3, 256)
-    elif how == "switching":
-        sys.setswitchinterval(1000.0)
     return context.attempt
 
 

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from jobs.clock import DatabaseClock
+from jobs.holds import hold
 from jobs.ids import ceil_ms
 from jobs.leases import Claimer, Looks, register
 from jobs.leases.looks import COMING
@@ -154,6 +155,29 @@ def test_un_03_who_comes_back_before_them_costs_a_stride_and_no_walk(connection:
         claimer.ring.see(pair, 1, False, known.due_at - AGO, known.pk)
         assert len(claimer.claim(stand_in, 500, 500)) == 1
     assert read(recorder, "claim", "fence") <= 3 * 2 * (MANY / 30 + 10)
+
+
+@pytest.mark.usefixtures("small")
+def test_un_03_what_is_held_is_walked_once_and_then_in_strides(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.leases.claim.WALK", 0.0)
+    held = schedule("test.echo", queue="q", delay=-AGO)
+    connection.execute(COPIES.replace("clock_timestamp()", "run_at"), [MANY, held.pk])
+    hold("type", "test.echo")
+    mine = register(connection, ProcessKind.WORKER, types=["test.noop", "test.echo"], lease=timedelta(hours=1))
+    recorder = Recorder(connection)
+    stand_in: Any = recorder
+    claimer = Claimer("q", mine, ["test.noop", "test.echo"])
+    assert claimer.claim(stand_in, 9, 9) == []
+    recorder.seen.clear()
+    for _ in range(3):
+        known = schedule(queue="q")
+        claimer.ring.see((known.tenant_id, 0), 1, False, held.due_at - AGO)  # as if one had come back before them
+        claimer.claim(stand_in, 9, 9)
+        assert read(recorder, "claim", "fence") <= 40 * (MANY / 30 + 10)
+        assert max(seen.read for seen in recorder.seen if seen.name == "claim") <= MANY / 30 + 10
+        recorder.seen.clear()
 
 
 def test_un_03_what_comes_and_is_unknown_wakes_nobody_and_hides_nobody(connection: Connection) -> None:
