@@ -9,9 +9,10 @@ from typing import Any
 import psycopg
 
 from dispatch.janitor import Janitor
+from dispatch.rollup import Rollups
 from jobs import operations
 from jobs.clock import DatabaseClock
-from jobs.models import Operation, RateBucket, Tenant
+from jobs.models import Operation, RateBucket, RollupProgress, Tenant
 from tests.db.test_admin_tools import user_with
 from tests.db.test_claim_fairness import backlog, claimer
 from tests.db.test_operations import many
@@ -48,3 +49,13 @@ def test_ck_01_an_operation_goes_on_although_its_last_chunk_was_later(here: Conn
     assert operations.run_chunk() == 3
     made.refresh_from_db()
     assert made.changed == 3
+
+
+def test_ck_01_minutes_are_counted_although_later_ones_have_been(here: Connection) -> None:
+    Rollups().run_once(here, server_time(here))
+    later = server_time(here) + 9 * HOUR
+    RollupProgress.objects.update(first=later, second=later, hour=later)
+    upkeep(here)
+    progress, now = RollupProgress.objects.get(), server_time(here)
+    assert max(progress.first, progress.second, progress.hour) <= now
+    assert now - progress.hour < HOUR
