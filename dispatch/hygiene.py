@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -147,7 +147,9 @@ def _reset(connection: BaseDatabaseWrapper) -> None:
 
 
 def _drop(connection: BaseDatabaseWrapper) -> None:
-    """Close whatever state it is in: the server rolls back."""
+    """Close whatever state it is in: the server rolls back. The session itself first: a pool would keep it as it is."""
+    with suppress(Exception):
+        connection.connection.close()
     connection.in_atomic_block = False
     connection.savepoint_ids = []
     connection.needs_rollback = False
