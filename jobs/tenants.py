@@ -121,8 +121,9 @@ def _make(slugs: list[str], using: str) -> dict[str, int]:
     connection = db.connect(using, name="punctual tenants")
     try:
         connection.execute(
-            "INSERT INTO jobs_tenant (slug, weight, max_running) SELECT unnest(%s::text[]), 1, %s ON CONFLICT DO NOTHING",
-            [sorted(slugs), conf().tenant_max_running],
+            "INSERT INTO jobs_tenant (slug, weight, max_running) SELECT name, 1, %s FROM unnest(%s::text[]) name "
+            "WHERE NOT EXISTS (SELECT FROM jobs_tenant WHERE slug = name) ON CONFLICT DO NOTHING",
+            [conf().tenant_max_running, sorted(slugs)],
         )
         connection.execute(
             "UPDATE jobs_tenant SET retired_at = NULL WHERE id IN (SELECT id FROM jobs_tenant "

@@ -3,7 +3,6 @@ is memory: it saves claims in vain, and is forgotten after LONGEST_WAIT at the l
 
 from __future__ import annotations
 
-
 from jobs.leases.passed import FREE_SECONDS, LONGEST_WAIT, wait_after
 from jobs.steady import time
 

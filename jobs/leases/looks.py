@@ -265,9 +265,7 @@ class Looks:
         if any(unknown and head for *_, head, unknown, _, _ in rows):
             self._narrow_or_wide(connection, True, BEGINNING[0])
 
-    def _see(
-        self, connection: Connection, statement: str, values: dict[str, Any]
-    ) -> list[tuple[Any, ...]]:
+    def _see(self, connection: Connection, statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = connection.execute(
             load(statement), values, binary=True, prepare=statement == "look"
         ).fetchall()

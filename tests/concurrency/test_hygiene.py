@@ -156,6 +156,7 @@ def test_cx_04_a_statement_that_one_body_has_prepared_can_be_sent_by_the_next() 
 
 def facts() -> tuple[Any, ...]:
     """What a body finds of its session, by Django's connection and by psycopg's."""
+    django.ensure_connection()
     raw: Any = django.connection
     return (
         raw.autocommit,
@@ -173,19 +174,26 @@ def facts() -> tuple[Any, ...]:
     )
 
 
+LEFT: list[Any] = []
 VALUES: dict[str, Any] = {"no": False, "yes": True, "0": 0, "serial": 4, "rows": lambda cursor: list}
+
+
+def enter(manager: Any) -> Any:
+    """And never leave it: who forgets it would."""
+    LEFT.append(manager)
+    return manager.__enter__()
 
 
 def spoil(raw: Any, how: str) -> None:
     """By psycopg alone, or by attributes alone: Django's cursors are not used."""
     if how == "pipeline":
-        raw.pipeline().__enter__()
+        enter(raw.pipeline())
     elif how == "copy":
-        raw.cursor().copy("COPY (SELECT generate_series(1, 10)) TO STDOUT").__enter__()
+        enter(raw.cursor().copy("COPY (SELECT generate_series(1, 10)) TO STDOUT"))
     elif how == "copy from":
-        raw.cursor().copy("COPY jobs_queue (name) FROM STDIN").__enter__().write_row(["left open"])
+        enter(raw.cursor().copy("COPY jobs_queue (name) FROM STDIN")).write_row(["left open"])
     elif how == "transaction":
-        raw.transaction().__enter__()
+        enter(raw.transaction())
         raw.execute("INSERT INTO jobs_queue (name) VALUES ('left open')")
     elif how == "wrapper":
         django.execute_wrappers.append(lambda *args: 1 / 0)
@@ -232,6 +240,7 @@ def test_cx_04_what_a_body_does_past_django_does_not_reach_the_next(how: str) ->
             return before, facts()
 
     before, after = in_a_thread(bodies)
+    LEFT.clear()
     assert after == before
     assert not Queue.objects.exists()
 
@@ -248,4 +257,5 @@ def test_cx_04_nor_what_the_first_body_of_a_thread_does(how: str) -> None:
         return after, facts()
 
     after, fresh = in_a_thread(bodies)
+    LEFT.clear()
     assert after == fresh

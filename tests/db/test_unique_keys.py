@@ -113,7 +113,7 @@ def test_uq_01_a_key_whose_job_has_no_row_any_more_is_free(
     for key in ("one", "many"):
         vanish(here, schedule(unique_key=key, unique_for=period))
     job = schedule(unique_key="one", unique_for=period)
-    ((other, was_created),) = Job.objects.schedule_many([NewJob("test.noop", unique_key="many")])
+    ((other, was_created),) = Job.objects.schedule_many([NewJob(job_type="test.noop", unique_key="many")])
     assert (job.was_created, was_created) == (True, True)
     assert {row.job_id for row in UniqueKey.objects.all()} == {job.pk, other}
 

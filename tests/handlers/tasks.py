@@ -304,7 +304,7 @@ def harms(context: Context, how: str) -> int:
         for name, stand_in in stopped.items():
             setattr(time, name, stand_in)
     elif how == "settler":
-        import_module("dispatch.settler").settle = _exit_now
+        setattr(import_module("dispatch.settler"), "settle", _exit_now)  # noqa: B010
     elif how == "files":
         os.closerange(3, 256)
     return context.attempt

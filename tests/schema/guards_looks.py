@@ -216,7 +216,12 @@ def a_stride_counts_what_a_claim_would_read(here: Connection) -> None:
     assert _fence(here, pair) == run_at
     assert _fence(here, pair, stride=3) is None
     assert _fence(here, pair, run_ats=[run_at - timedelta(microseconds=1)]) is None
-    for change in (*OUT_OF_THE_WAY, {"tenant_id": 10**6}, {"priority": 5}, {"run_at": server_time(here) + HOUR}):
+    for change in (
+        *OUT_OF_THE_WAY,
+        {"tenant_id": 10**6},
+        {"priority": 5},
+        {"run_at": server_time(here) + HOUR},
+    ):
         second.update(**change)
         assert _fence(here, pair) is None
         second.update(

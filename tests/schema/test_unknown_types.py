@@ -112,13 +112,15 @@ def test_un_03_what_is_known_before_and_behind_is_found_by_one_walk(
     connection: Connection, sides: str
 ) -> None:
     mixed, begun = sides == "by id", server_time(connection)
-    for options, kind, digit in zip(BOTH_SIDES[sides], ("noop", "echo", "noop"), "08f", strict=True):
+    for options, kind, digit in zip(BOTH_SIDES[sides], ("noop", "echo", "noop"), "18f", strict=True):
         for n in range(1 if kind == "echo" else 3):
-            job = schedule(f"test.{kind}", queue="q", **options)
+            job = schedule(f"test.{kind}", queue=sides, **options)
             put(connection, job, begun + options.get("delay", -AGO), f"{digit * 31}{n}" if mixed else job.pk)
         if kind == "echo":
-            connection.execute(COPIES.replace("clock_timestamp()", "run_at"), [MANY, f"{digit * 31}0" if mixed else job.pk])
-    claimer, recorder = stranger(connection)
+            connection.execute(
+                COPIES.replace("clock_timestamp()", "run_at"), [MANY, f"{digit * 31}0" if mixed else job.pk]
+            )
+    claimer, recorder = stranger(connection, sides)
     stand_in: Any = recorder
     found = 0
     for _ in range(100):
@@ -131,7 +133,7 @@ def test_un_03_what_is_known_before_and_behind_is_found_by_one_walk(
     assert walks(recorder) <= 2, "and else by one look, page by page"
     recorder.seen.clear()
     for _ in range(5):
-        schedule(queue="q", delay=-timedelta(milliseconds=1))
+        schedule(queue=sides, delay=-timedelta(milliseconds=1))
         claimer.looks.forget()
         assert len(claimer.claim(stand_in, 500, 500)) == 1
     assert (read(recorder, "claim", "fence") <= 50, walks(recorder)) == (True, 0)
@@ -139,10 +141,10 @@ def test_un_03_what_is_known_before_and_behind_is_found_by_one_walk(
 
 @pytest.mark.usefixtures("small")
 def test_un_03_who_comes_back_before_them_costs_a_stride_and_no_walk(connection: Connection) -> None:
-    known, other = (schedule(f"test.{kind}", queue="q", delay=-AGO) for kind in ("noop", "echo"))
+    known, other = (schedule(f"test.{kind}", queue="back", delay=-AGO) for kind in ("noop", "echo"))
     put(connection, known, known.due_at - AGO, known.pk)
     connection.execute(COPIES.replace("clock_timestamp()", "run_at"), [MANY, other.pk])
-    claimer, recorder = stranger(connection)
+    claimer, recorder = stranger(connection, "back")
     stand_in: Any = recorder
     (claim,) = claimer.claim(stand_in, 500, 500)
     assert claimer.claim(stand_in, 500, 500) == []
@@ -162,18 +164,22 @@ def test_un_03_what_is_held_is_walked_once_and_then_in_strides(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jobs.leases.claim.WALK", 0.0)
-    held = schedule("test.echo", queue="q", delay=-AGO)
+    held = schedule("test.flaky", queue="held", delay=-AGO)
     connection.execute(COPIES.replace("clock_timestamp()", "run_at"), [MANY, held.pk])
-    hold("type", "test.echo")
-    mine = register(connection, ProcessKind.WORKER, types=["test.noop", "test.echo"], lease=timedelta(hours=1))
+    hold("type", "test.flaky")
+    mine = register(
+        connection, ProcessKind.WORKER, types=["test.noop", "test.flaky"], lease=timedelta(hours=1)
+    )
     recorder = Recorder(connection)
     stand_in: Any = recorder
-    claimer = Claimer("q", mine, ["test.noop", "test.echo"])
+    claimer = Claimer("held", mine, ["test.noop", "test.flaky"])
     assert claimer.claim(stand_in, 9, 9) == []
     recorder.seen.clear()
     for _ in range(3):
-        known = schedule(queue="q")
-        claimer.ring.see((known.tenant_id, 0), 1, False, held.due_at - AGO)  # as if one had come back before them
+        known = schedule(queue="held")
+        claimer.ring.see(
+            (known.tenant_id, 0), 1, False, held.due_at - AGO
+        )  # as if one had come back before them
         claimer.claim(stand_in, 9, 9)
         assert read(recorder, "claim", "fence") <= 40 * (MANY / 30 + 10)
         assert max(seen.read for seen in recorder.seen if seen.name == "claim") <= MANY / 30 + 10
@@ -200,12 +206,12 @@ def test_un_03_what_comes_and_is_unknown_wakes_nobody_and_hides_nobody(connectio
     assert soon <= line.last_at < soon + timedelta(milliseconds=500), "it is looked for when these have come"
 
 
-def stranger(connection: Connection) -> tuple[Claimer, Recorder]:
+def stranger(connection: Connection, queue: str) -> tuple[Claimer, Recorder]:
     """Who knows one of two types, the other of which another process knows."""
     lease = timedelta(hours=1)
     register(connection, ProcessKind.WORKER, types=["test.echo"], lease=lease)
     mine = register(connection, ProcessKind.WORKER, types=["test.noop"], lease=lease)
-    return Claimer("q", mine, ["test.noop"]), Recorder(connection)
+    return Claimer(queue, mine, ["test.noop"]), Recorder(connection)
 
 
 def put(connection: Connection, job: Job, run_at: datetime, job_id: Any) -> None:

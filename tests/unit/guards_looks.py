@@ -57,7 +57,11 @@ MUTANTS: Mutants = {
     looks.test_strangers_are_remembered_until_the_next_hop: [
         (Looks._see_all, "line.strangers = False", "pass"),
         (Looks._see, "line.strangers |= flag", "pass"),
-        (Looks._see, "self.lines[queue].unknown = self.lines[queue].strangers = True", "self.lines[queue].unknown = True"),
+        (
+            Looks._see,
+            "self.lines[queue].unknown = self.lines[queue].strangers = True",
+            "self.lines[queue].unknown = True",
+        ),
     ],
     looks.test_a_leap_goes_to_the_next_that_is_known_and_is_no_look_at_other_queues: [
         (Looks.leap, "[line.queue]", "list(self.lines)"),

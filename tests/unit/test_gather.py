@@ -28,7 +28,7 @@ class Clock:
     def get(self, timeout: float | None = None) -> Settlement | None:
         if not self.coming:
             return None  # the end
-        at, settlement = self.coming[0]
+        at, _ = self.coming[0]
         if timeout is not None and at > self.now + timeout:
             self.now += timeout
             raise Empty
@@ -57,7 +57,9 @@ def test_one_result_is_written_without_waiting(monkeypatch: pytest.MonkeyPatch) 
     assert writes(monkeypatch, 0.0) == [(0, 1)]
 
 
-def test_results_that_come_one_by_one_are_each_written_when_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_that_come_one_by_one_are_each_written_when_they_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     apart = 1.5 * GATHER
     assert writes(monkeypatch, 0, apart, 2 * apart, 3 * apart) == [(0, 1), (15, 1), (30, 1), (45, 1)]
 
