@@ -29,6 +29,7 @@ from dispatch.watch import Watch
 from jobs import db
 from jobs.clock import DatabaseClock, boottime
 from jobs.conf import conf
+from jobs.errors import SchedulerError
 from jobs.leases import ProcessExpired, PutBack, Settled, fetch
 from jobs.registry import registry
 from jobs.results import Claim, Released, Settlement, Snoozed
@@ -47,6 +48,10 @@ MISSING_ROW_WAIT = timedelta(minutes=1)
 RETRY = (0.1, 5.0)
 HEAVY = 32 * 2**20
 """Characters of large payloads that a process holds, but for what its threads work on."""
+
+
+class ThreadEnded(SchedulerError):
+    """A thread that this process cannot do without has ended by an error: the process is to be replaced."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +100,8 @@ class Worker:
         self.settler.start()
         wait = RETRY[0]
         while not self._leaving():
+            if not (self.bodies.alive and self.starts.alive and self.settler.alive):
+                raise ThreadEnded  # it would look healthy, keep its leases and do nothing
             try:
                 self._turn()
                 wait = RETRY[0]

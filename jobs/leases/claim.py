@@ -23,15 +23,20 @@ from jobs.leases.door import Door
 from jobs.leases.looks import REACH, Looks
 from jobs.leases.passed import Passed
 from jobs.leases.reply import Reply, Room, read
-from jobs.leases.ring import NIL, Pair, Share
+from jobs.leases.ring import END, NIL, Mark, Pair, Share
 from jobs.partitions import day_of
 from jobs.results import Claim
 from jobs.sql import for_day, load
+from jobs.steady import time
 
 Connection = psycopg.Connection[Any]
 
 ROUNDS = 16
 """Most statements of one call of `claim`."""
+STRIDE, LEAST = 5000, 100
+"""Where unknown types lie among what is due, how many entries a claim reads at most: of all its pairs, and of each."""
+WALK = 0.5
+"""Seconds after which a claim that brought less than it asked for has walked what it may not take: what is held, say."""
 NEVER = float("inf")
 """How long a claim says that who is held has to wait."""
 SUSPECT = 2
@@ -81,6 +86,8 @@ class Claimer:
         self._exempt: set[int] = set()
         """Tenants that may hold all threads."""
         self.missing_day: date | None = None
+        self._fences: dict[Pair, Mark] = {}
+        """Where the stride of the present claim ends, in pairs that go on behind it."""
 
     def claim(self, connection: Connection, size: int, free: int, noise: Noise | None = None) -> list[Claim]:
         """Up to `size` entries; at most `free` of those that must start at once, and of each tenant no more than `noise`
@@ -186,6 +193,8 @@ class Claimer:
         marks = [self.ring.marks[pair] for pair in pairs]
         lasts = list(accumulate(len(share.pairs) for share in shares))
         limited = [share.tenant_id for share in shares if share.tenant_id in self.ring.limited]
+        self._fences = self._stride(connection, pairs) if self.line.strangers else {}
+        untils = [self._fences.get(pair, END) for pair in pairs]
         token = uuid4()
         values = {
             "queue": self.queue,
@@ -204,6 +213,8 @@ class Claimer:
             "priorities": arrays.int8s([priority for _, priority in pairs]),
             "run_ats": arrays.timestamps([run_at for run_at, _ in marks]),
             "job_ids": arrays.uuids([job_id for _, job_id in marks]),
+            "until_ats": arrays.timestamps([run_at for run_at, _ in untils]),
+            "until_ids": arrays.uuids([job_id for _, job_id in untils]),
             "shares": arrays.int8s([share.most for share in shares]),
             "oldest": arrays.int8s([self.counts.oldest(share.tenant_id) for share in shares]),
             "queue_limited": self.counts.queue is not None,
@@ -212,13 +223,32 @@ class Claimer:
         }
         today = day_of(self.looks.clock.now())
         self.door.ask()
+        begun = time.monotonic()
         try:
             rows = self._send(connection, None if today == self.missing_day else today, values, limited)
         except psycopg.errors.UndefinedTable:  # nobody has made today's leaves; what waits is older
             self.missing_day = today
             return []
         reply = read(rows, self.queue, self.process_id, token)
-        return self._learn_all(reply, shares, size, free, set(limited))
+        claims = self._learn_all(reply, shares, size, free, set(limited))
+        self.line.strangers |= len(claims) < size and time.monotonic() - begun > WALK
+        barren = [pair for pair, fence in self._fences.items() if self.ring.marks[pair] == fence]
+        if barren and not claims:
+            self.looks.leap(connection, self.line, barren)
+        return claims
+
+    def _stride(self, connection: Connection, pairs: list[Pair]) -> dict[Pair, Mark]:
+        marks = [self.ring.marks[pair] for pair in pairs]
+        values = {
+            "queue": self.queue,
+            "tenants": arrays.int8s([tenant_id for tenant_id, _ in pairs]),
+            "priorities": arrays.int8s([priority for _, priority in pairs]),
+            "run_ats": arrays.timestamps([run_at for run_at, _ in marks]),
+            "job_ids": arrays.uuids([job_id for _, job_id in marks]),
+            "stride": max(LEAST, STRIDE // len(pairs)),
+        }
+        rows = connection.execute(load("fence"), values, binary=True).fetchall()
+        return {pair: fence for pair, fence in zip(pairs, rows, strict=True) if fence[0] is not None}
 
     def _send(
         self, connection: Connection, day: date | None, values: dict[str, Any], limited: list[int]
@@ -297,7 +327,10 @@ class Claimer:
         """What was picked and not taken is still there."""
         for pair in pairs:
             if pair not in stuck:
-                self.ring.exhausted(pair)
+                if pair in self._fences:  # what is behind it comes with the next stride
+                    self.ring.advance(pair, self._fences[pair])
+                else:
+                    self.ring.exhausted(pair)
 
     def _tie(self, shares: list[Share], stuck: set[Pair], served: set[int]) -> None:
         """Pass over, until a thread is free, whose entries must start at once and could not."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from jobs.steady import time
 
 RELAYS, RELAYED_SECONDS = 64, 5.0
 """So many relays, and for so long, count from the oldest lease that a claim has told: behind it lie the dead entries of

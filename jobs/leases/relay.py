@@ -36,13 +36,15 @@ def may_end_in_relay(settlement: Settlement) -> bool:
 
 
 def may_relay(claimer: Claimer, tenant_id: int, ended: Sequence[Settlement]) -> bool:
-    """This tenant is passed over for its own limit alone, nobody else waits for a thread, and all were due today."""
+    """This tenant is passed over for its own limit alone, nobody else waits for a thread, no strangers lie among what is
+    due, and all that has ended was due today."""
     count = claimer.counts.of.get(tenant_id)
     today = day_of(claimer.looks.clock.now())
     return (
         tenant_id in claimer.passed.full
         and not claimer.greedy
         and not claimer.draining
+        and not claimer.line.strangers
         and claimer.counts.queue is None
         and claimer.door.shut_for is None
         and count is not None

@@ -20,6 +20,7 @@ NIL = UUID(int=0)
 ANYWHERE = -1
 """Where a claimer begins its first round: numbers of tenants are no place in it, as they have gaps."""
 BEGINNING: Mark = (datetime(1970, 1, 1, tzinfo=UTC), NIL)
+END: Mark = (datetime.max.replace(tzinfo=UTC), UUID(int=(1 << 128) - 1))
 
 
 class Share(NamedTuple):
@@ -83,6 +84,12 @@ class Ring:
 
     def advance(self, pair: Pair, mark: Mark) -> None:
         self.marks[pair] = max(mark, self.marks[pair])
+
+    def leap(self, pair: Pair, run_at: datetime | None, now: datetime) -> None:
+        """At `now` it had nothing between its mark and `run_at`; None: nothing from its mark on."""
+        self.advance(pair, just_before(run_at or now, None))
+        if run_at is None:
+            self.exhausted(pair)
 
     def exhausted(self, pair: Pair) -> None:
         """Nothing due is left from its mark on: a look brings it back."""

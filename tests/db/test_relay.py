@@ -102,6 +102,13 @@ def test_not_while_somebody_waits_for_the_thread(here: Connection) -> None:
     assert not may_relay(claimer, held[0].tenant_id, ended(here, held))
 
 
+def test_not_where_unknown_types_lie_among_what_is_due(here: Connection) -> None:
+    """It would walk them all for the next that it knows."""
+    claimer, held = limited(here)
+    claimer.line.strangers = True
+    assert not may_relay(claimer, held[0].tenant_id, ended(here, held))
+
+
 def test_not_for_a_tenant_that_is_not_at_its_limit(here: Connection) -> None:
     claimer, held = limited(here)
     claimer.passed.settled(held[0].tenant_id)

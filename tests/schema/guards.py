@@ -72,6 +72,7 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         (" AND run_at <= now() + %(ahead)s::interval", guards_claim.an_entry_is_not_claimed_early),
         ("run_at <= now() OR NOT (", guards_claim.what_must_start_at_once_is_not_claimed_early),
         ("(run_at, job_id) > (pair.run_at, pair.job_id) AND ", guards_claim.a_claim_begins_at_its_mark),
+        (" AND (run_at, job_id) <= (pair.until_at, pair.until_id)", guards_looks.a_claim_ends_at_its_fence),
         ("job_type = ANY(%(types)s::text[]) AND ", guards_claim.an_unknown_type_is_not_claimed),
         (" AND (crashes >= 2) = %(suspects)s", guards_claim.a_suspect_is_not_claimed_among_others),
         ("claim_no = (SELECT no FROM number),", guards_claim.what_is_claimed_counts_in_the_next_claim),
@@ -112,6 +113,29 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("lease_token IS NULL AND ", guards_looks.what_runs_is_not_hopped_to),
         (" AND parked IS NULL", guards_looks.what_is_parked_is_not_hopped_to),
         ("queue = queue.name AND ", guards_looks.another_queue_is_not_hopped_to),
+        *(
+            (text, guards_looks.strangers_behind_a_known_head_are_noticed_when_they_may_run)
+            for text in (
+                "process_id IS NULL AND ",
+                "queue = queue.name AND process_id IS NULL AND ",
+                " AND parked IS NULL AND run_at <= now()",
+                " AND run_at <= now()\n            ORDER",
+                "\n        WHERE job_type <> ALL(%(types)s::text[])",
+            )
+        ),
+    ],
+    "fence": [
+        (text, guards_looks.a_stride_counts_what_a_claim_would_read)
+        for text in (
+            "queue = %(queue)s AND ",
+            "lease_token IS NULL AND ",
+            " AND parked IS NULL",
+            "tenant_id = pair.tenant_id AND ",
+            " AND priority = pair.priority::smallint",
+            "(run_at, job_id) > (pair.run_at, pair.job_id) AND ",
+            " AND run_at <= now()",
+            " - 1",
+        )
     ],
     "look": [
         ("process_id IS NULL AND ", guards_looks.what_runs_wakes_nobody),

@@ -55,6 +55,13 @@ MUTANTS: Mutants = {
         (Ring.see, BEHIND, "before < mark"),
         (Ring.see, BEHIND, "run_at < mark[0]"),
     ],
+    ring.test_a_leap_goes_on_to_what_is_known_and_never_back: [
+        (Ring.leap, "run_at or now", "now"),
+        (Ring.leap, "if run_at is None:", "if True:"),
+    ],
+    ring.test_a_leap_to_nothing_ends_at_its_moment: [
+        (Ring.leap, "if run_at is None:", "if False:"),
+    ],
     ring.test_a_mark_that_advances_never_goes_back: [
         (Ring.advance, "max(mark, self.marks[pair])", "mark"),
         (Ring.advance, "max(", "min("),
