@@ -177,13 +177,16 @@ class OperatorActionAdmin(ReadOnly):
 
     @admin.display(description="target")
     def what(self, action: OperatorAction) -> str:
-        """The jobs and the operation as links; whatever else there is by its name."""
-        rest = {name: value for name, value in action.target.items() if name not in ("jobs", "operation")}
+        """The jobs, the operation and the action undone as links; whatever else there is by its name."""
+        linked = ("jobs", "operation", "action")
+        rest = {name: value for name, value in action.target.items() if name not in linked}
         links = [
             (show.link("job", show.visible(job), show.visible(job)),) for job in action.target.get("jobs", [])
         ]
         if operation := action.operation_id:
             links.append((show.link("operation", operation, f"operation {operation}"),))
+        if undone := action.target.get("action"):
+            links.append((show.link("operatoraction", undone, f"action {show.visible(undone)}"),))
         facts = [(show.clean(name).replace("_", " "), _text(value)) for name, value in rest.items()]
         return format_html(
             '<ul class="plain">{}{}</ul>',

@@ -194,6 +194,8 @@ def test_the_audit_offers_it_to_who_may(admin_client: Client, acme: Tenant) -> N
     page = f"{AUDIT}{action.pk}/change/"
     assert f'href="{undo_url(action)}"' in admin_client.get(page).text
     assert "max_running: None → 20" in admin_client.get(page).text
+    _, undone = undoing.undo(Shell(), action.pk)
+    assert f'<a href="{page}">action {action.pk}</a>' in admin_client.get(f"{AUDIT}{undone.pk}/change/").text
     onlooker = operator_with("view_operatoraction")
     assert undo_url(action) not in onlooker.get(page).text
     assert onlooker.get(undo_url(action)).status_code == 403
