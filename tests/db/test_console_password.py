@@ -20,6 +20,7 @@ from jobs.models import Operation, OperatorAction, Queue, Tenant
 from tests.db.test_admin_tools import client_of, messages_of, user_with
 from tests.db.test_operations import many
 from tests.factories import Connection
+from tests.racing import beside, wait_for_waiter
 
 pytestmark = pytest.mark.django_db
 WORD = "correct-horse-battery"
@@ -147,6 +148,19 @@ def test_after_five_wrong_ones_no_other_is_looked_at(client: Client, user: User,
     other.save()
     assert stale(client_of(other)).post(page_of(acme), right).status_code == 302
     assert client_of(user).post(page_of(acme), LIMITS).status_code == 302  # the login counts
+
+
+def test_many_at_once_are_tried_no_more_often(connection: Connection, user: User, acme: Tenant) -> None:
+    clients = [stale(client_of(user)) for _ in range(password.TRIES + 2)]
+    wrong = {**LIMITS, "confirm_password": "wrong-horse"}
+    with connection.transaction():
+        connection.execute(
+            "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [password._LOCK, user.get_username()]
+        )
+        asked = [beside(lambda c=client: c.post(page_of(acme), wrong).status_code) for client in clients]
+        wait_for_waiter(connection, len(clients))
+    assert sorted(each.result(60) for each in asked) == [403] * password.TRIES + [429] * 2
+    assert OperatorAction.objects.count() == password.TRIES
 
 
 def test_wrong_ones_of_long_ago_do_not_count(
