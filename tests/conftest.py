@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import psycopg
@@ -16,6 +17,11 @@ from tests import commands, server
 Connection = psycopg.Connection[Any]
 
 DAYS_BACK, DAYS_AHEAD = 2, 5
+SLOW = (
+    "process/test_benchmark.py", "process/test_demo.py", "process/test_kill_points.py", "process/test_embedded.py",
+    "process/", "concurrency/", "schema/", "db/", "",
+)  # fmt: skip
+"""Where the tests are that take longest, the longest first."""
 _session = pytest.StashKey[server.Session]()
 
 
@@ -28,6 +34,17 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(str(error)) from None
     if name := os.environ.get(server.DATABASE_NAME):
         connections["default"].settings_dict["TEST"]["NAME"] = name
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest begins first, so that no test process is left alone with it at the end."""
+    here = Path(__file__).parent
+
+    def place(item: pytest.Item) -> int:
+        path = item.path.relative_to(here).as_posix()
+        return next(number for number, start in enumerate(SLOW) if path.startswith(start))
+
+    items.sort(key=place)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

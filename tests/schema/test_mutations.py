@@ -63,6 +63,7 @@ def test_the_check_passes_with_its_guard(here: Connection, breaks: Check) -> Non
     breaks(here)
 
 
+@pytest.mark.mutant
 @pytest.mark.usefixtures("_fresh")
 @pytest.mark.parametrize(
     ("files", "text", "breaks"), CASES, ids=[f"{files}: {text.strip()[:40]}" for files, text, _ in CASES]
