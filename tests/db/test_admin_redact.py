@@ -10,7 +10,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.console.redact import MASK, is_secret, shape, values
+from jobs.console.redact import MASK, shape, values
 from jobs.console.show import visible
 from jobs.registry import registry
 from tests.db.test_admin_tools import page_of
