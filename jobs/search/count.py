@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from jobs.search.compile import Query
@@ -35,34 +38,33 @@ class Count:
 
 
 def count(query: Query, using: str = "default", cap: int = CAP) -> Count:
-    """Exact up to `cap`; beyond it the planner's estimate. Three short statements at most."""
-    places = sources(query, query.due, using)
+    """Exact up to `cap`; beyond it the planner's estimate. Two short statements at most."""
+    places = [place.order_by() for place in sources(query, query.due, using)]
     if not places:
         return Count(0, "exact")
-    left = cap + 1
-    try:
-        for place in places:
-            if left:
-                with bounded(using, PATIENCE):
-                    left -= place.order_by()[:left].count()
-    except TooSlow:
-        return _estimate(query, using, at_least=0)
-    return Count(cap + 1 - left, "exact") if left else _estimate(query, using, at_least=cap)
-
-
-def _estimate(query: Query, using: str, *, at_least: int) -> Count:
-    """What the planner thinks; within a factor of two most of the time, so it is never the only thing to go by."""
-    total = 0
     try:
         with bounded(using, PATIENCE):
-            for place in sources(query, query.due, using):
-                plan = json.loads(place.order_by().explain(format="json"))[0]["Plan"]
-                total += int(plan["Plan Rows"])
+            found = _together([place[: cap + 1] for place in places])[: cap + 1].count()
+    except TooSlow:
+        return _estimate(places, using, at_least=0)
+    return Count(found, "exact") if found <= cap else _estimate(places, using, at_least=cap)
+
+
+def _estimate(places: Sequence[QuerySet[Any]], using: str, *, at_least: int) -> Count:
+    """What the planner thinks; within a factor of two most of the time, so it is never the only thing to go by."""
+    try:
+        with bounded(using, PATIENCE):
+            total = int(json.loads(_together(places).explain(format="json"))[0]["Plan"]["Plan Rows"])
     except TooSlow:
         total = 0
     if total > at_least:
         return Count(total, "estimated")
     return Count(at_least, "at least") if at_least else Count(None, "unknown")
+
+
+def _together(places: Sequence[QuerySet[Any]]) -> QuerySet[Any]:
+    """No job is in two of them."""
+    return places[0].union(*places[1:], all=True) if len(places) > 1 else places[0]
 
 
 def _short(number: int) -> str:
