@@ -227,29 +227,30 @@ def _check(made: JobType) -> None:
         )
     if made.atomic and (made.is_async or timeout is None):
         raise NotConfigured(f"@job_type({made.name!r}): an atomic handler is not async and has a timeout")
-    if any(not part for path in made.shown for part in path.split(".")):
-        raise NotConfigured(
-            f"@job_type({made.name!r}): a path of shown has a name between all dots, as in items.*.sku"
-        )
-    for path in made.searchable:
-        _check_searchable(made.name, path)
+    _check_paths(made)
     if inspect.isgeneratorfunction(made.handler) or inspect.isasyncgenfunction(made.handler):
         raise NotConfigured(f"@job_type({made.name!r}): the handler yields, and nobody would go through what")
     if not inspect.signature(made.handler).parameters:
         raise NotConfigured(f"@job_type({made.name!r}): the handler takes no context; add a first parameter")
 
 
-def _check_searchable(name: str, path: str) -> None:
-    """Keys alone: a place in a list can be that of a header's value, whose name stands before it."""
-    keys = path.split(".")
-    if not all(_KEY.fullmatch(key) for key in keys):
+def _check_paths(made: JobType) -> None:
+    if any(not part for path in made.shown for part in path.split(".")):
         raise NotConfigured(
-            f"@job_type({name!r}): {path!r} of searchable is no path of keys that begin with a letter, as in order.id"
+            f"@job_type({made.name!r}): a path of shown has a name between all dots, as in items.*.sku"
         )
-    if secret := next(filter(is_secret, keys), None):
-        raise NotConfigured(
-            f"@job_type({name!r}): {path!r} cannot be searchable: what is called {secret!r} is secret"
-        )
+    for path in made.searchable:
+        keys = path.split(".")
+        # Keys alone: a place in a list can be that of a header's value, whose name stands before it.
+        if not all(_KEY.fullmatch(key) for key in keys):
+            raise NotConfigured(
+                f"@job_type({made.name!r}): {path!r} of searchable is no path of keys that begin with a letter, as in "
+                "order.id"
+            )
+        if secret := next(filter(is_secret, keys), None):
+            raise NotConfigured(
+                f"@job_type({made.name!r}): {path!r} cannot be searchable: what is called {secret!r} is secret"
+            )
 
 
 def cron(

@@ -254,7 +254,9 @@ def outlook(since: datetime, until: datetime, *, slugs: Slugs = None) -> Outlook
 
 def _busiest(points: Iterable[Point]) -> float | None:
     shares = ((point.late.share_within(timedelta(seconds=5)), point.ended) for point in points)
-    return float(max((ended for share, ended in shares if share is not None and share < 0.9), default=0)) or None
+    return (
+        float(max((ended for share, ended in shares if share is not None and share < 0.9), default=0)) or None
+    )
 
 
 def floor(moment: datetime, step: int) -> datetime:

@@ -111,9 +111,7 @@ def _running(entry: QueueEntry, using: str) -> Iterator[Reason]:
         yield Reason("cancel_requested", "it was asked to stop", blocks=False)
 
 
-def _waiting(
-    entry: QueueEntry, facts: Facts, holders: Sequence[UUID], holds: list[Held]
-) -> Iterator[Reason]:
+def _waiting(entry: QueueEntry, facts: Facts, holders: Sequence[UUID], holds: list[Held]) -> Iterator[Reason]:
     if entry.run_at > facts.now:
         yield _not_due(entry)
     if entry.parked is not None:
@@ -176,7 +174,9 @@ def _facts(entries: Sequence[QueueEntry], using: str) -> list[tuple[Facts, Seque
 def _why_of(count: int) -> LiteralString:
     """One look at so many, each with values of its own: `%(queue_0)s` where why.sql says `%(queue)s`."""
     looks = (_PARAMETER.sub(rf"%(\1_{place})s", load("why")) for place in range(count))
-    text: Any = "\nUNION ALL\n".join(f"SELECT {place}, look.* FROM (\n{look}) look" for place, look in enumerate(looks))
+    text: Any = "\nUNION ALL\n".join(
+        f"SELECT {place}, look.* FROM (\n{look}) look" for place, look in enumerate(looks)
+    )
     return cast(LiteralString, text)
 
 

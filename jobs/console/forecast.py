@@ -105,7 +105,11 @@ def forecast(slugs: tuple[str, ...] | None = None) -> Forecast:
     fires, crons, is_cut = _fires(now, end, slugs)
     minutes = (start + n * MINUTE for n in range(MINUTES))
     return Forecast(
-        [Minute(at, ahead.due.get(at, 0), fires[at]) for at in minutes], crons, is_cut, ahead.capacity, ahead.as_of
+        [Minute(at, ahead.due.get(at, 0), fires[at]) for at in minutes],
+        crons,
+        is_cut,
+        ahead.capacity,
+        ahead.as_of,
     )
 
 

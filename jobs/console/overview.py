@@ -74,13 +74,12 @@ class Pulse:
 def pulse(using: str = "default") -> Pulse:
     now = clock.now(using)
     values = {"start": now - fleet.LOOK_BACK, "end": now, "full": FULL, "cap": CAP, "asked": ASKED}
-    ((*counts, full, parked, asked),) = rows(load("console/pulse"), values, using)
-    return Pulse(
-        *counts,
-        [FullTenant(*each) for each in full],
-        [(name, Count(jobs, CAP)) for name, jobs in parked],
-        [(pk, author) for pk, author in asked],
+    ((moment, workers, dispatchers, lost, ever, oldest, full, parked, asked),) = rows(
+        load("console/pulse"), values, using
     )
+    tenants = [FullTenant(*each) for each in full]
+    types = [(name, Count(jobs, CAP)) for name, jobs in parked]
+    return Pulse(moment, workers, dispatchers, lost, ever, oldest, tenants, types, asked)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,12 @@ def waiting(queue: str | None, tenants: tuple[int, ...] | None, using: str = "de
         for (entry, jobs, oldest), why in zip(batch, said, strict=True):
             reason = _without_place(why.headline)
             cause = causes.setdefault((reason.code, reason.text), Cause(reason, *gates.fix(reason, entry)))
-            cause.jobs, cause.kinds, asked, judged = cause.jobs + jobs, cause.kinds + 1, asked + jobs, judged + 1
+            cause.jobs, cause.kinds, asked, judged = (
+                cause.jobs + jobs,
+                cause.kinds + 1,
+                asked + jobs,
+                judged + 1,
+            )
             if cause.oldest is None or oldest < cause.oldest:
                 cause.oldest, cause.job_id = oldest, entry.job_id
     ordered = sorted(causes.values(), key=lambda cause: -cause.jobs)

@@ -144,7 +144,9 @@ class _Compiler:
             unwanted=unwanted,
             crons=self._numbers("cron"),
             payloads=tuple(
-                payloads.match(term, wanted.get(_NAMES["type"])) for term in self.terms if payloads.is_payload(term)
+                payloads.match(term, wanted.get(_NAMES["type"]))
+                for term in self.terms
+                if payloads.is_payload(term)
             ),
             errors=self.said["error"].values if "error" in self.said else (),
             actions=self._numbers("action"),

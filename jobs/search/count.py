@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -42,24 +43,23 @@ def count(query: Query, using: str = "default", cap: int = CAP) -> Count:
     places = [place.order_by() for place in sources(query, query.due, using)]
     if not places:
         return Count(0, "exact")
-    try:
-        with bounded(using, PATIENCE):
-            found = _together([place[: cap + 1] for place in places])[: cap + 1].count()
-    except TooSlow:
-        return _estimate(places, using, at_least=0)
-    return Count(found, "exact") if found <= cap else _estimate(places, using, at_least=cap)
+    least = 0
+    with suppress(TooSlow), bounded(using, PATIENCE):
+        least = _together([place[: cap + 1] for place in places])[: cap + 1].count()
+        if least <= cap:
+            return Count(least, "exact")
+    # What is in payloads the planner cannot guess.
+    guess = 0 if query.payloads else _estimate(places, using)
+    if guess > least:
+        return Count(guess, "estimated")
+    return Count(cap, "at least") if least else Count(None, "unknown")
 
 
-def _estimate(places: Sequence[QuerySet[Any]], using: str, *, at_least: int) -> Count:
+def _estimate(places: Sequence[QuerySet[Any]], using: str) -> int:
     """What the planner thinks; within a factor of two most of the time, so it is never the only thing to go by."""
-    try:
-        with bounded(using, PATIENCE):
-            total = int(json.loads(_together(places).explain(format="json"))[0]["Plan"]["Plan Rows"])
-    except TooSlow:
-        total = 0
-    if total > at_least:
-        return Count(total, "estimated")
-    return Count(at_least, "at least") if at_least else Count(None, "unknown")
+    with suppress(TooSlow), bounded(using, PATIENCE):
+        return int(json.loads(_together(places).explain(format="json"))[0]["Plan"]["Plan Rows"])
+    return 0
 
 
 def _together(places: Sequence[QuerySet[Any]]) -> QuerySet[Any]:

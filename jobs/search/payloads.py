@@ -44,9 +44,11 @@ class Match:
 
 
 class _Any(Func):
-    """The left is equal to an element of the right; evaluated once, however long the list."""
+    """The left is equal to an element of the right; evaluated once, however long the list. The planner takes an equality
+    that it knows nothing of for a rare one, and would read and sort all days for the few rows it expects; of coalesce() it
+    thinks nothing, and goes through the jobs in the order of the page until that is full."""
 
-    template, arg_joiner = "(%(expressions)s))", " = ANY("
+    template, arg_joiner = "coalesce((%(expressions)s)), false)", " = ANY("
     output_field = BooleanField()
 
 
@@ -83,7 +85,9 @@ def _readings(value: str) -> list[Any]:
 
 def _who(path: str) -> str:
     names = [each.name for each in registry.types() if path in each.searchable]
-    return f"Write type:{' or type:'.join(names[:5])} beside it" if names else "No type declares it searchable."
+    return (
+        f"Write type:{' or type:'.join(names[:5])} beside it" if names else "No type declares it searchable."
+    )
 
 
 def _instead(path: str, declared: Sequence[str]) -> str:

@@ -26,13 +26,16 @@ from tests.db.test_admin_permissions import rows as rows
 from tests.db.test_admin_tools import operator_with, page_of, user_with
 from tests.db.test_console_pages import AUTH
 from tests.db.verbs import SITUATIONS, job_so
-from tests.factories import ERROR, Connection, schedule
+from tests.factories import ERROR, Connection, come_due, schedule
 
 pytestmark = pytest.mark.django_db
 
 BUDGET = 8
 ASKED: dict[str, list[dict[str, str]]] = {
-    "jobs_job_changelist": [{"q": "tenant:acme type:test.*"}, {"q": "state:failed tenant:acme finished:-2d..now"}],
+    "jobs_job_changelist": [
+        {"q": "tenant:acme type:test.*"},
+        {"q": "state:failed tenant:acme finished:-2d..now"},
+    ],
     "jobs_job_overview": [{"span": "7d"}],
     "jobs_job_errors": [{"span": "1h"}],
     "jobs_job_waiting": [{"tenant": "acme"}, {"queue": "queued", "tenant": "acme"}],
@@ -48,7 +51,9 @@ ASKED: dict[str, list[dict[str, str]]] = {
 
 def everything() -> list[str]:
     """All permissions but the one to see every tenant."""
-    models = [str(model._meta.model_name) for model in admin.site._registry if model._meta.app_label == "jobs"]
+    models = [
+        str(model._meta.model_name) for model in admin.site._registry if model._meta.app_label == "jobs"
+    ]
     return [
         *(f"{verb}_{model}" for model in models for verb in ("view", "add", "change", "delete")),
         *(each.rpartition(".")[2] for each in {command.permission for command in operator.COMMANDS.values()}),
@@ -73,12 +78,20 @@ def world(here: Connection, rows: dict[str, Any], steady_clock: None) -> dict[st
         holds.hold("queue", f"q{n}", reason="because")
         SavedView.objects.create(name=f"v{n}", query="state:failed", owner=user_with(), shared=True)
         definition = CronDefinition.objects.create(
-            name=f"c{n}", tenant=Tenant.objects.get(slug=f"t{n}"), expression="*/5 * * * *", job_type="test.noop"
+            name=f"c{n}",
+            tenant=Tenant.objects.get(slug=f"t{n}"),
+            expression="*/5 * * * *",
+            job_type="test.noop",
         )
         slot = timezone.now().replace(second=0, microsecond=0)
         CronTick.objects.create(
-            id=tick_id(definition.pk, 1, slot), definition_id=definition.pk, revision=1, slot=slot, outcome="fired"
+            id=tick_id(definition.pk, 1, slot),
+            definition_id=definition.pk,
+            revision=1,
+            slot=slot,
+            outcome="fired",
         )
+    come_due(here)
     limits = {"max_running": 3, "rate": 5, "rate_per": "second", "burst": 9}
     acme = Tenant.objects.filter(slug="acme")
     acme.update(**limits, temporary_max_running=2, temporary_until=timezone.now() + timedelta(hours=1))

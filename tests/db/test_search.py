@@ -322,7 +322,11 @@ def test_a_line_spelled_out_finds_the_same(world: dict[str, Any]) -> None:
         ("payload.value:x -type:test.noop", "among the jobs of a type", "Write type:test.echo beside it"),
         ("payload.nothing:x", "among the jobs of a type", "No type declares it"),
         ("type:test.noop payload.value:x", "does not declare “value”", "It declares nothing"),
-        ("type:test.echo,test.noop payload.value:x", "type “test.noop” does not declare", "It declares nothing"),
+        (
+            "type:test.echo,test.noop payload.value:x",
+            "type “test.noop” does not declare",
+            "It declares nothing",
+        ),
         ("type:test.echo payload.valu:x", "does not declare “valu”", "Did you mean payload.value:?"),
         ("type:test.echo payload.order:x", "does not declare “order”", "Did you mean payload.order.id:?"),
         ("type:test.echo payload.order.id.x:1", "does not declare", ""),

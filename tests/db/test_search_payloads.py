@@ -63,6 +63,14 @@ def test_a_value_is_found_as_it_is_written(line: str, expected: set[str]) -> Non
     assert found(f"type:test.echo {line}") == {jobs[name] for name in expected}
 
 
+def test_of_payloads_nothing_is_guessed() -> None:
+    for _ in range(5):
+        schedule("test.echo", {"value": 17})
+    query = compile_query(f"type:test.echo payload.value:17 {WIDE}", clock.now())
+    assert count(query, cap=5) == Count(5, "exact")
+    assert count(query, cap=4) == Count(4, "at least")
+
+
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_a_job_is_found_wherever_it_is(here: Connection, situation: str) -> None:
     job = job_so(situation, here, job_type="test.echo", payload={"value": "mine"})

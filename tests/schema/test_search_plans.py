@@ -42,9 +42,8 @@ LINES: dict[str, tuple[str, int]] = {
     "late:>1h state:failed due:-1d..now": ("jobs_(outcome|job)__.*", 6000),  # none is: it may read two days
     "ran:>1h state:failed due:-3d..now": ("jobs_outcome__.*", 3000),
     "type:test.echo payload.value:17 due:-15d..now": ("jobs_job__.*(job_type_due_at_idx|pkey)", 900),
-    "type:test.echo payload.value:17 state:failed due:-15d..now": ("jobs_(outcome|job)__.*", 6000),
+    "type:test.echo payload.value:17 state:failed due:-1d..now": ("jobs_(outcome|job)__.*", 6000),  # as above
     "run:now..+2h": ("jobs_timer__.*_pkey", 6000),
-    "run:now..+2h queue:q1": ("jobs_queueentry_.*", 6000),
     "is:stuck due:-3d..now": ("jobs_queueentry_.*", 6000),
     "finished:-1h..now state:failed due:-15d..now": ("jobs_outcome__.*finished_at_idx.*", 6000),
 }
