@@ -170,6 +170,11 @@ def problems(client: Client) -> str:
     return found[0] if found else ""
 
 
+def test_the_days_that_are_ready_are_those_of_the_plan(operator: Client) -> None:
+    remember.forget()
+    assert health.ready_days() == operator.get(PAGES["health"]).context["plan"].ready > 0
+
+
 def test_the_overview_of_an_empty_installation_leads_to_the_first_job(operator: Client) -> None:
     page = operator.get(PAGES["overview"]).text
     assert "Three steps to the first job" in page
