@@ -311,6 +311,10 @@ def test_parked_jobs_are_told_by_type(operator: Client, connection: Connection) 
     page = operator.get(PAGES["type"])
     assert "1 job of this type parked" in page.text
     assert "1 job of type test.noop parked: no live worker knows it" in problems(operator)
+    connection.execute("UPDATE jobs_queueentry SET parked = 'hold'")
+    assert "parked" not in problems(operator)
+    remember.forget()
+    assert not operator.get(PAGES["type"]).context["line"].parked
 
 
 def test_the_latest_runs_of_a_type_are_timed(operator: Client, connection: Connection) -> None:
