@@ -179,7 +179,7 @@ def _transactions(server: dict[str, Any]) -> Check:
     if not old:
         return Check("ok", "Long transactions", "None is older than 5 minutes.")
     worst = old[0]
-    told = f"{show.visible(worst['name'] or 'a session')} (pid {worst['pid']}) is open for {lasting(worst['seconds'])}."
+    told = f"The oldest, pid {worst['pid']}, is open for {lasting(worst['seconds'])}."
     return Check("warning", "Long transactions", told, "It keeps vacuum from cleaning the queue.")
 
 

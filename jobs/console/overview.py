@@ -18,6 +18,7 @@ from jobs.console.remember import remembered
 from jobs.console.sections import address, named
 from jobs.console.types import CAP
 from jobs.models.rollup import Kind
+from jobs.operations.control import visible
 from jobs.operations.limits import APPROVE
 from jobs.scope import slugs_of
 from jobs.sql import load
@@ -145,6 +146,7 @@ def _own(request: HttpRequest, slugs: tuple[str, ...]) -> dict[str, Any]:
     return {
         "own": True,
         "slugs": slugs,
+        "problems": list(_of_approvals(request.user)),
         "standing": rollups.backlog(Kind.ALL, slugs=slugs).get("", rollups.Standing("")),
         "course": told,
         "spans": list(course.SPANS),
@@ -178,9 +180,12 @@ def _problems(
 
 
 def _of_approvals(now: Pulse, user: Any) -> Iterator[Problem]:
-    """What others have asked for and this user may approve."""
+    """What others have asked for and this user may see and approve."""
     found = [pk for pk, author in now.asked if author != user.pk]
-    if found and user.has_perm(APPROVE):
+    if found and user.has_perm(APPROVE) and user.has_perm("jobs.view_operation"):
+        found = list(visible(user).filter(pk__in=found).order_by("pk").values_list("pk", flat=True))
+        if not found:
+            return
         told = f"{many(Count(len(found), ASKED), 'operation waits', 'operations wait')} for your approval."
         first = address("jobs_operation_change", object_id=found[0])
         yield Problem("warning", told, first, "the first" if len(found) > 1 else "it")

@@ -46,7 +46,9 @@ PAGES = {
 }
 ALL = PAGES | {"waiting": f"{BASE}/job/waiting/"}
 """Also what asks the rules of the claim about each kind of job."""
-AUTH = re.compile(r'"(django_session|auth_\w+|jobs_preference)"|^(BEGIN|COMMIT|SAVEPOINT|RELEASE)|set_config')
+AUTH = re.compile(
+    r'"(django_session|auth_\w+|jobs_preference)"|^(BEGIN|COMMIT|SAVEPOINT|RELEASE)|set_config|pg_try_advisory'
+)
 
 
 @pytest.fixture
