@@ -212,6 +212,10 @@ def _server_version() -> int:
         return connection.info.server_version
 
 
+FIRST = {"hop": 2 * 1000}
+"""What is read besides: of each of two queues the first that are due, for types that are unknown."""
+
+
 @pytest.mark.parametrize("statistics", STATISTICS)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_statement_reads_what_it_needs(filled: dict[str, Plans], statistics: str, name: str) -> None:
@@ -219,7 +223,7 @@ def test_a_statement_reads_what_it_needs(filled: dict[str, Plans], statistics: s
     assert filled[statistics][name], "it was not sent"
     for seen in filled[statistics][name]:
         if name not in PASSES_IN_15 or _server_version() >= 170_000:
-            assert seen.read <= most * seen.rows, seen
+            assert seen.read <= most * seen.rows + FIRST.get(name, 0), seen
         if name not in PAIRS or (name == "put_back" and statistics.endswith("generic")):
             assert seen.compared <= 4 * max(seen.rows, seen.read), seen
         assert seen.blocks <= 400 + 60 * max(seen.rows, seen.read), seen
