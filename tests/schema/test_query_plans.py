@@ -48,6 +48,7 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
     "hop": ("jobs_queueentry_ready", 2, 0),
     "look": ("jobs_queueentry_next", 4, 0),
     "sweep": ("jobs_queueentry_ready", 1, 0),
+    "fence": ("jobs_queueentry_ready", ENTRIES / TENANTS / 5, 0),  # here its stride is longer than any pair
     "free": ("jobs_queueentry_tenant", 10, 0),
     "lock_queue": ("", 1, 0),
     "lock_tenants": ("", 1, 0),
