@@ -17,6 +17,7 @@ from jobs.console.reading import rows
 from jobs.console.remember import remembered
 from jobs.console.sections import address, named
 from jobs.console.types import CAP
+from jobs.models import OperationState
 from jobs.models.rollup import Kind
 from jobs.operations.control import visible
 from jobs.operations.limits import APPROVE
@@ -119,7 +120,9 @@ def gather(request: HttpRequest) -> dict[str, Any]:
     failed = errors.failures("1h")
     told = course.course(Kind.ALL, "", request.GET.get("span", ""))
     ahead = forecast.forecast()
-    problems = [*_problems(head, failed, told, ahead), *_of_approvals(head.pulse, request.user)]
+    user = request.user
+    asked = [pk for pk, author in head.pulse.asked if author != user.pk] if _may_approve(user) else []
+    problems = [*_problems(head, failed, told, ahead), *_of_approvals(asked)]
     problems.sort(key=lambda problem: problem.state)
     worst = sorted(head.queues, key=_urgency)[:SHOWN]
     return {
@@ -143,10 +146,12 @@ def gather(request: HttpRequest) -> dict[str, Any]:
 def _own(request: HttpRequest, slugs: tuple[str, ...]) -> dict[str, Any]:
     told = course.course(Kind.ALL, "", request.GET.get("span", ""), slugs)
     ahead = forecast.forecast(slugs)
+    asked = visible(request.user).filter(state=OperationState.ASKED).exclude(author_id=request.user.pk)
+    found = asked.order_by("pk").values_list("pk", flat=True)[:ASKED] if _may_approve(request.user) else []
     return {
         "own": True,
         "slugs": slugs,
-        "problems": list(_of_approvals(request.user)),
+        "problems": list(_of_approvals(list(found))),
         "standing": rollups.backlog(Kind.ALL, slugs=slugs).get("", rollups.Standing("")),
         "course": told,
         "spans": list(course.SPANS),
@@ -179,13 +184,13 @@ def _problems(
     yield from _of_errors(failed)
 
 
-def _of_approvals(now: Pulse, user: Any) -> Iterator[Problem]:
+def _may_approve(user: Any) -> bool:
+    return bool(user.has_perm(APPROVE) and user.has_perm("jobs.view_operation"))
+
+
+def _of_approvals(found: Sequence[int]) -> Iterator[Problem]:
     """What others have asked for and this user may see and approve."""
-    found = [pk for pk, author in now.asked if author != user.pk]
-    if found and user.has_perm(APPROVE) and user.has_perm("jobs.view_operation"):
-        found = list(visible(user).filter(pk__in=found).order_by("pk").values_list("pk", flat=True))
-        if not found:
-            return
+    if found:
         told = f"{many(Count(len(found), ASKED), 'operation waits', 'operations wait')} for your approval."
         first = address("jobs_operation_change", object_id=found[0])
         yield Problem("warning", told, first, "the first" if len(found) > 1 else "it")
