@@ -4,11 +4,12 @@ PYTHON ?= python3
 VENV ?= .venv
 PY ?= $(VENV)/bin/python
 ARGS ?=
-# Test processes side by side; a file's tests stay together, as they share what is dear to set up.
-WORKERS ?= 2
+# Test processes side by side, more than cores: they wait much. A file's tests stay together, as they share what is dear to
+# set up, and what takes longest begins first (tests/conftest.py).
+WORKERS ?= 3
 
 READY := $(if $(filter $(VENV)/bin/python,$(PY)),$(VENV)/.ready)
-PYTEST := -m pytest -n $(WORKERS) --dist loadfile
+PYTEST = -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 SUITE := -m "not bench and not postgres15 and not browser and not model"
 BROWSER := $(if $(filter $(VENV)/bin/python,$(PY)),$(VENV)/.browser)
 ON_15 := $(wildcard tests/db tests/schema tests/concurrency)
@@ -42,8 +43,9 @@ test: $(READY) ## the test suite, on a PostgreSQL of its own
 test-extra: postgres15 browser model storm ## the next four: what needs more than Python and make
 
 postgres15: $(READY) ## what touches the database again, on Debian's PostgreSQL 15
-	TEST_POSTGRES=15 $(PY) $(PYTEST) -m "not bench" $(ON_15) $(ARGS)
+	TEST_POSTGRES=15 $(PY) $(PYTEST) -m "not bench and not mutant" $(ON_15) $(ARGS)
 
+browser: WORKERS = 2
 browser: $(READY) $(BROWSER) ## the operator console in Debian's Chromium: journeys, accessibility, policy
 	$(PY) $(PYTEST) --dist worksteal -m browser tests/browser $(ARGS)
 

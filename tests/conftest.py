@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import psycopg
@@ -16,6 +17,11 @@ from tests import commands, server
 Connection = psycopg.Connection[Any]
 
 DAYS_BACK, DAYS_AHEAD = 2, 5
+SLOW = (
+    "process/test_benchmark.py", "process/test_demo.py", "process/test_kill_points.py", "process/test_embedded.py",
+    "process/", "concurrency/", "schema/", "db/", "",
+)  # fmt: skip
+"""Where the tests are that take longest, the longest first."""
 _session = pytest.StashKey[server.Session]()
 
 
@@ -30,19 +36,35 @@ def pytest_configure(config: pytest.Config) -> None:
         connections["default"].settings_dict["TEST"]["NAME"] = name
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest begins first, so that no test process is left alone with it at the end."""
+    here = Path(__file__).parent
+
+    def place(item: pytest.Item) -> int:
+        path = item.path.relative_to(here).as_posix()
+        return next(number for number, start in enumerate(SLOW) if path.startswith(start))
+
+    items.sort(key=place)
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     if session := config.stash.get(_session, None):
         session.close()
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
-    """The test database has the days around today; a test that goes elsewhere in time makes its own."""
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The test database has the days around today; a test that goes elsewhere in time makes its own. Beside it stands a
+    copy that no test has touched: plans depend on what a table has gone through, empty though it is again."""
     from jobs.partitions import ensure_days
 
-    today = datetime.now(UTC).date()
+    today, making = datetime.now(UTC).date(), connections["default"].creation
     with django_db_blocker.unblock():
         ensure_days(today - timedelta(days=DAYS_BACK), today + timedelta(days=DAYS_AHEAD))
+        making.clone_test_db(server.UNTOUCHED, verbosity=0)
+    yield
+    with django_db_blocker.unblock():
+        making.destroy_test_db(suffix=server.UNTOUCHED, verbosity=0)
 
 
 @pytest.fixture(autouse=True)

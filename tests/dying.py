@@ -53,7 +53,10 @@ def main() -> None:
     import django
 
     django.setup()
+    from jobs import clock
     from tests.killing import die_at
+
+    clock.PROMPT = float("inf")  # the round trips of a call are the same each time
 
     while True:
         call, number, epitaph, sent = pickle.load(sys.stdin.buffer)

@@ -18,6 +18,8 @@ VERSION = os.environ.get("TEST_POSTGRES", "18")
 DATA = embedded.CHECKOUT.with_name(f"test-pg{VERSION}")
 DATABASE_NAME = "TEST_DATABASE_NAME"
 """The variable that hands the name of a session's database on to its xdist workers."""
+UNTOUCHED = "untouched"
+"""The last word of the name of a test database's copy that no test works on."""
 NUMBERS = range(1, 100)
 
 

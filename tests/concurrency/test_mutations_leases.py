@@ -28,6 +28,7 @@ def test_the_check_passes_with_its_guards(connection: Connection, breaks: Check)
     breaks(connection)
 
 
+@pytest.mark.mutant
 @pytest.mark.parametrize(("breaks", "function", "text", "instead"), changes(MUTANTS))
 def test_without_the_guard_the_check_reports_a_breach(
     connection: Connection,

@@ -206,7 +206,7 @@ def test_a_backlog_comes_back_at_the_given_rate(here: Connection, work: Holder) 
     holds.lift(made, rate=10)
     assert run(work, here) == 0
     assert work.period == DRAINING
-    RateBucket.objects.update(refilled_at=clock.now() - SECOND / 2)
+    RateBucket.objects.update(refilled_at=clock.asked() - SECOND / 2)
     assert run(work, here) == 5
     assert parked(urgent) == [None]
     RateBucket.objects.update(refilled_at=clock.now() - HOUR)

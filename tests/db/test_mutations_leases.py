@@ -45,6 +45,7 @@ def test_the_check_passes_with_its_guards(here: Connection, breaks: Check) -> No
     breaks(here)
 
 
+@pytest.mark.mutant
 @pytest.mark.parametrize(("breaks", "function", "text", "instead"), changes(MUTANTS))
 def test_without_the_guard_the_check_reports_a_breach(
     here: Connection,

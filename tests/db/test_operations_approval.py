@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 
 from jobs import operations, operator
 from jobs.conf import parse
+from jobs.console import remember
 from jobs.errors import NotConfigured
 from jobs.models import Operation, OperatorAction
 from jobs.operations import OperationRefused
@@ -189,6 +190,7 @@ def test_the_overview_tells_who_may_approve_what_waits_for_it(
     pages = {name: client_of(user).get("/admin/jobs/") for name, user in (("boss", boss), ("other", other))}
     assert not any("for your approval" in page.content.decode() for page in pages.values())
     operation = operations.submit(boss, "cancel", LINE, "why")
+    remember.forget()
     asked = client_of(other).get("/admin/jobs/").content.decode()
     assert "1 operation waits for your approval." in asked
     assert f"/admin/jobs/operation/{operation.pk}/change/" in asked
@@ -196,6 +198,7 @@ def test_the_overview_tells_who_may_approve_what_waits_for_it(
     onlooker = user_with("view_job", "view_operation")
     assert "for your approval" not in client_of(onlooker).get("/admin/jobs/").content.decode()
     operations.approve(other, operation.pk, "seen")
+    remember.forget()
     assert "for your approval" not in client_of(other).get("/admin/jobs/").content.decode()
 
 

@@ -165,6 +165,7 @@ def test_whose_worker_is_gone_waits_for_the_rescuer(here: Connection) -> None:
     assert len(Claimer("test.noop", worker, registry.names()).claim(here, 9, 9)) == 1
     assert codes(job) == ["running"]
     end(here, [worker])
+    here.execute("UPDATE jobs_process SET lease_expires_at = lease_expires_at - interval '1 h'")
     assert codes(job) == ["lease_expired"]
 
 

@@ -15,6 +15,7 @@ from pytest_django import DjangoDbBlocker, Settings
 from jobs import clock, db
 from jobs.partitions import day_of, ensure
 from tests.schema.days import RETENTION, expiry
+from tests.server import UNTOUCHED
 
 Connection = psycopg.Connection[Any]
 
@@ -29,16 +30,16 @@ def _today() -> date:
 
 @pytest.fixture(scope="module")
 def own_database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
-    """A copy of the test database for one module, which may take it apart: Django and our own connections go there.
-    Commits are real; what they leave behind goes with the copy."""
+    """A copy of the test database as it was made, for one module, which may take it apart: Django and our own
+    connections go there. Commits are real; what they leave behind goes with the copy."""
     settings = connections["default"].settings_dict
     original = settings["NAME"]
     copy = f"{original}_copy"
-    names = {"copy": sql.Identifier(copy), "original": sql.Identifier(original)}
+    names = {"copy": sql.Identifier(copy), "untouched": sql.Identifier(f"{original}_{UNTOUCHED}")}
     with django_db_blocker.unblock():
         try:
             _administer(sql.SQL("DROP DATABASE IF EXISTS {copy} WITH (FORCE)").format(**names))
-            _administer(sql.SQL("CREATE DATABASE {copy} TEMPLATE {original}").format(**names))
+            _administer(sql.SQL("CREATE DATABASE {copy} TEMPLATE {untouched}").format(**names))
             settings["NAME"] = copy
             yield copy
         finally:

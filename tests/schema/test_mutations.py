@@ -77,6 +77,7 @@ def test_every_guard_stands_in_its_file() -> None:
     assert missing == []
 
 
+@pytest.mark.mutant
 @pytest.mark.usefixtures("_fresh")
 @pytest.mark.parametrize(
     ("files", "text", "breaks"), CASES, ids=[f"{files}: {text.strip()[:40]}" for files, text, _ in CASES]

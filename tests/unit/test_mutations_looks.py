@@ -25,6 +25,7 @@ def test_the_check_passes_with_its_guards(breaks: Check) -> None:
     breaks()
 
 
+@pytest.mark.mutant
 @pytest.mark.parametrize(("breaks", "function", "text", "instead"), changes(MUTANTS))
 def test_without_the_guard_the_check_reports_a_breach(
     breaks: Check,
