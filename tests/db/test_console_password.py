@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -157,9 +158,9 @@ def test_many_at_once_are_tried_no_more_often(connection: Connection, user: User
         connection.execute(
             "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", [password._LOCK, user.get_username()]
         )
-        asked = [beside(lambda c=client: c.post(page_of(acme), wrong).status_code) for client in clients]
+        asked = [beside(partial(client.post, page_of(acme), wrong)) for client in clients]
         wait_for_waiter(connection, len(clients))
-    assert sorted(each.result(60) for each in asked) == [403] * password.TRIES + [429] * 2
+    assert sorted(each.result(60).status_code for each in asked) == [403] * password.TRIES + [429] * 2
     assert OperatorAction.objects.count() == password.TRIES
 
 
