@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import time
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +19,7 @@ from jobs.leases import settle
 from jobs.registry import JobType
 from jobs.results import Claim, Result, Settlement
 from jobs.session import milliseconds
+from jobs.steady import time
 
 logger = logging.getLogger(__name__)
 

@@ -55,6 +55,10 @@ class Bodies:
         for thread in self._threads:
             thread.start()
 
+    @property
+    def alive(self) -> bool:
+        return all(thread.is_alive() for thread in self._threads)
+
     def put(self, holding: Holding) -> None:
         self._lanes[holding.loud].append(holding)
         self._ready.put(True)

@@ -20,10 +20,17 @@ import django
 from django.db import connections
 
 from dispatch.slots import Slots
+from jobs.clock import boottime
+from jobs.conf import conf
+from jobs.steady import time
 
 PR_SET_PDEATHSIG = 1
 ORPHANED = 70
 """Exit status of a child whose supervisor is gone."""
+TURN = 0.2
+"""Seconds between two looks at the lease."""
+BROKEN = 1
+"""Of one that cannot go on."""
 
 logger = logging.getLogger(__name__)
 
@@ -44,9 +51,15 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: worker.drain())
     os.register_at_fork(after_in_child=_die_as_usual)
     threading.Thread(target=_obey, args=(worker, lines), name="supervisor", daemon=True).start()
-    worker.run()
+    threading.Thread(target=_guard, args=(slots,), name="guard", daemon=True).start()
+    status = 0
+    try:
+        worker.run()
+    except BaseException:
+        logger.exception("a worker process ends by an error")
+        status = BROKEN
     logging.shutdown()
-    os._exit(0)  # threads that a body has left behind must not hold up the end
+    os._exit(status)  # threads that a body has left behind must not hold up the end
 
 
 def _die_with(supervisor: int) -> None:
@@ -89,10 +102,21 @@ def _lines(descriptor: int) -> Iterator[str]:
 
 
 def _obey(worker: Any, lines: Iterator[str]) -> None:
-    for line in lines:
-        if line == "drain":
-            worker.drain()
-    os._exit(ORPHANED)
+    try:
+        for line in lines:
+            if line == "drain":
+                worker.drain()
+    finally:
+        os._exit(ORPHANED)
+
+
+def _guard(slots: Slots) -> None:
+    """End, as our supervisor would end us, for a body that must not outlive the lease: he may have been stopped."""
+    while True:
+        time.sleep(TURN)
+        left = slots.renewed_at + conf().lease.total_seconds() - boottime()
+        if left < 2 * TURN and any(each.guarded for each in slots.started()):
+            os._exit(BROKEN)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import logging
 import os
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -23,6 +22,7 @@ from jobs.leases import Autopsy, admit, end, register, rescue_process
 from jobs.leases.rescue import BATCH
 from jobs.models.process import ProcessKind
 from jobs.signals import tell_settled
+from jobs.steady import time
 from jobs.text import ErrorText
 
 Connection = psycopg.Connection[Any]

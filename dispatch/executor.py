@@ -20,6 +20,7 @@ from jobs.errors import Cancelled, Control, Fail, InvalidPayload, Retry, Snooze
 from jobs.registry import JobType
 from jobs.results import Cancelled as CancelledResult
 from jobs.results import Completed, Failed, Result, Snoozed
+from jobs.steady import time
 from jobs.text import class_name, describe_exception
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ class AsyncLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
+                self._loop.time = time.monotonic  # type: ignore[method-assign]
                 threading.Thread(target=self._run, args=(self._loop,), name="asyncio", daemon=True).start()
         return asyncio.run_coroutine_threadsafe(_contained(body), self._loop)
 

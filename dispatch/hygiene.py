@@ -4,31 +4,49 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Set
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
+import psycopg
 from django.db import close_old_connections, connections, reset_queries
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
+
+from jobs.session import Counted
 
 logger = logging.getLogger(__name__)
 
 _numbers = count()
+_ATTRIBUTES = (
+    "autocommit",
+    "isolation_level",
+    "read_only",
+    "deferrable",
+    "row_factory",
+    "cursor_factory",
+    "server_cursor_factory",
+    "prepare_threshold",
+)
+_fresh: WeakKeyDictionary[BaseDatabaseWrapper, tuple[Any, ...]] = WeakKeyDictionary()
+"""The attributes of each connection as it was opened."""
 
 
-class _Used:
-    """Notes which connections a body used: only those need to be reset."""
+class _Before(NamedTuple):
+    """A connection as a body finds it."""
 
-    def __init__(self) -> None:
-        self.aliases: set[str] = set()
+    raw: Any
+    trips: int | None
+    wrappers: list[Any]
 
-    def __call__(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        self.aliases.add(context["connection"].alias)
-        return execute(sql, params, many, context)
+    def used(self, raw: Any) -> bool:
+        """Whether it was since, by whatever path: Django's or psycopg's. Those that count no round trips are taken for
+        used."""
+        return raw is not self.raw or self.trips is None or raw.trips != self.trips
 
 
 class _Here(threading.local):
@@ -40,8 +58,17 @@ _here = _Here()
 
 
 @receiver(connection_created)
-def _note(sender: Any, **kwargs: Any) -> None:
+def _note(sender: Any, connection: BaseDatabaseWrapper, **kwargs: Any) -> None:
     _here.connected = True
+    raw = connection.connection
+    if type(raw) is psycopg.Connection:
+        raw.__class__ = Counted  # Django knows no setting for the class of its connections
+    _fresh[connection] = _attributes(raw)
+
+
+def _attributes(raw: Any) -> tuple[Any, ...]:
+    """What a body can change on our side of a session, without a word to the server."""
+    return tuple(getattr(raw, name, None) for name in _ATTRIBUTES)
 
 
 @contextmanager
@@ -53,19 +80,22 @@ def clean_connections() -> Iterator[None]:
             yield
         finally:
             if _here.connected:
-                _clean({}, set())
+                _clean({})
         return
     close_old_connections()
     reset_queries()
-    before = {connection.alias: connection for connection in connections.all(initialized_only=True)}
-    used = _Used()
+    before = {
+        connection.alias: _Before(
+            connection.connection,
+            getattr(connection.connection, "trips", None),
+            [*connection.execute_wrappers],
+        )
+        for connection in connections.all(initialized_only=True)
+    }
     try:
-        with ExitStack() as stack:
-            for connection in before.values():
-                stack.enter_context(connection.execute_wrapper(used))
-            yield
+        yield
     finally:
-        _clean(before, used.aliases)
+        _clean(before)
 
 
 def close_connections() -> None:
@@ -74,27 +104,38 @@ def close_connections() -> None:
     _here.connected = False
 
 
-def _clean(before: Mapping[str, Any], used: Set[str]) -> None:
+def _clean(before: Mapping[str, _Before]) -> None:
     for connection in connections.all(initialized_only=True):
-        if connection.alias in used or connection.alias not in before or not _idle(connection):
+        known = before.get(connection.alias)
+        if known is not None:
+            connection.execute_wrappers[:] = known.wrappers
+        raw = connection.connection
+        if raw is not None and (known is None or known.used(raw) or not _sound(connection)):
             _reset(connection)
 
 
-def _idle(connection: BaseDatabaseWrapper) -> bool:
+def _sound(connection: BaseDatabaseWrapper) -> bool:
+    """No transaction, copy or pipeline is under way, and the next begins as it would on a new connection."""
     raw = connection.connection
-    return raw is None or (
-        not connection.in_atomic_block
-        and connection.get_autocommit()
-        and getattr(getattr(raw, "info", None), "transaction_status", None) == TransactionStatus.IDLE
+    if connection.in_atomic_block or not connection.get_autocommit():
+        return False
+    if not isinstance(raw, psycopg.Connection):
+        return True
+    return (
+        raw.pgconn.transaction_status == TransactionStatus.IDLE
+        and raw.pgconn.pipeline_status == PipelineStatus.OFF
+        and _attributes(raw) == _fresh.get(connection)
     )
 
 
 def _reset(connection: BaseDatabaseWrapper) -> None:
     try:
-        if not _idle(connection):
-            logger.warning("a body left a transaction open", extra={"database": connection.alias})
+        if not _sound(connection):
+            logger.warning(
+                "a body left its connection in use or changed", extra={"database": connection.alias}
+            )
             _drop(connection)
-        elif connection.connection is not None and connection.vendor == "postgresql":
+        elif connection.vendor == "postgresql":
             # A new text each time: psycopg forgets what it had prepared only by a statement it has not seen before.
             connection.connection.execute(f"DISCARD ALL -- {next(_numbers)}")
             connection.init_connection_state()
@@ -106,7 +147,9 @@ def _reset(connection: BaseDatabaseWrapper) -> None:
 
 
 def _drop(connection: BaseDatabaseWrapper) -> None:
-    """Close whatever state it is in: the server rolls back."""
+    """Close whatever state it is in: the server rolls back. The session itself first: a pool would keep it as it is."""
+    with suppress(Exception):
+        connection.connection.close()
     connection.in_atomic_block = False
     connection.savepoint_ids = []
     connection.needs_rollback = False

@@ -15,9 +15,9 @@ from dispatch.reserve import Reserve
 from dispatch.starts import AHEAD
 from jobs.clock import DatabaseClock, boottime
 from jobs.conf import conf
-from jobs.leases import Claimer, Line, Looks, fetch, park
+from jobs.leases import Claimer, Line, Looks, Relayed, fetch, may_relay, park, relay
 from jobs.leases.park import BATCH as PARKED
-from jobs.results import Claim
+from jobs.results import Claim, Settlement
 
 Connection = psycopg.Connection[Any]
 
@@ -54,6 +54,11 @@ class Intake:
         self._reserve = Reserve()
         self._woke_for: set[str] = set()
         """Queues in which something came due as known beforehand."""
+
+    @property
+    def waiting(self) -> bool:
+        """Something is known that may be claimed, now or when a limit allows."""
+        return any(each.waiting or each.door.shut_for is not None for each in self._claimers.values())
 
     def forget(self) -> None:
         """Look before the next claim. From any thread."""
@@ -96,6 +101,19 @@ class Intake:
         self._woke_for.discard(queue)
         return claims, missing
 
+    def relay(
+        self, connection: Connection, queue: str, tenant_id: int, ended: Sequence[Settlement]
+    ) -> Relayed | None:
+        """Settle what has ended of a tenant at its limit, and claim its next entries in the same places; None when that
+        is not for us to do: settle and claim."""
+        claimer = self._claimers[queue]
+        if any(each.greedy for each in self._claimers.values()) or not may_relay(claimer, tenant_id, ended):
+            return None
+        relayed = relay(connection, claimer, tenant_id, ended)
+        if relayed is not None and len(relayed.claims) < len(ended):
+            claimer.settled(tenant_id)
+        return relayed
+
     def idle_for(self, connection: Connection) -> float:
         """Seconds until something may be due or claimable, at most until the next poll."""
         if self._due:
@@ -115,7 +133,7 @@ class Intake:
     @property
     def _due(self) -> bool:
         """Whether to look; a little later while something is known that may be claimed, now or when a limit allows."""
-        return self._looks.due(busy=any(claimer.waiting for claimer in self._claimers.values()))
+        return self._looks.due(busy=self.waiting)
 
     def _arrive(self) -> bool:
         """Let in what is due as known beforehand; True when something may be due that we stand back from: look."""

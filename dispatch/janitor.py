@@ -18,6 +18,16 @@ Connection = psycopg.Connection[Any]
 logger = logging.getLogger(__name__)
 
 DELETE_BATCH = 5000
+_AHEAD = (
+    "UPDATE jobs_ratebucket SET refilled_at = clock_timestamp() WHERE refilled_at > clock_timestamp() + interval '1 s'",
+    "UPDATE jobs_operation SET next_at = clock_timestamp(), heartbeat_at = clock_timestamp() "
+    "WHERE ended_at IS NULL AND heartbeat_at > clock_timestamp() + interval '1 s'",
+    "UPDATE jobs_rollupprogress SET first = least(first, date_trunc('minute', clock_timestamp())), "
+    "second = least(second, date_trunc('minute', clock_timestamp())), "
+    "hour = least(hour, date_trunc('hour', clock_timestamp())) WHERE first > clock_timestamp() + interval '1 s'",
+)
+"""Times of a server's clock that was set back since, or of a server that another has replaced: nothing would be saved up,
+no chunk begun and no minute counted before they come again."""
 
 
 class Janitor:
@@ -30,6 +40,8 @@ class Janitor:
 
     def run_once(self, connection: Connection, now: datetime) -> int:
         self._keep_days(now)
+        for statement in _AHEAD:
+            connection.execute(statement)
         deleted = tenants.sweep(connection, now)
         deleted += self._delete(
             connection,

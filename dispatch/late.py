@@ -3,10 +3,10 @@ again by themselves, ever more seldom. Of the settler's thread alone."""
 
 from __future__ import annotations
 
-import time
 from uuid import UUID
 
 from jobs.results import Settlement
+from jobs.steady import time
 
 WAIT = (1.0, 30.0)
 """Seconds until the first further try, and between two at the most."""

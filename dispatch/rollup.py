@@ -1,7 +1,8 @@
 """Roll up: one pass counts the minutes that have passed, what is in the queues and what comes due next.
 
 Any number of these loops may run: the lock of the one progress row is the turn, and who does not get it does nothing.
-Each step is one short transaction that moves the progress along with what it wrote.
+Each step is one short transaction that moves the progress along with what it wrote. Mostly another has just done what
+there was to do: one look at that row, without a lock, tells.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 
@@ -32,7 +33,11 @@ FORESEE_EVERY = 30.0
 SHARE = 20.0
 """Counting the queues takes at most this part of the time."""
 DELETE_BATCH = 5000
-_COLUMNS = ("first", "second", "hour", "counted_at", "foreseen_at")
+Progress = dict[str, Any]
+Due = Callable[[datetime, Progress], object]
+Step = Callable[[Connection, datetime, Progress], int]
+
+_COLUMNS: tuple[LiteralString, ...] = ("first", "second", "hour", "counted_at", "foreseen_at")
 
 
 class Rollups:
@@ -45,91 +50,109 @@ class Rollups:
 
     def run_once(self, connection: Connection, now: datetime) -> int:
         """How many steps caught up; 2: there is more to do at once."""
-        connection.execute(
-            "INSERT INTO jobs_rollupprogress (id, first, second, hour) VALUES (1, %s, %s, %s) ON CONFLICT DO NOTHING",
-            [rollups.floor(now, 60), rollups.floor(now, 60), rollups.floor(now, 3600)],
-        )
-        self._step(connection, now, self._count)
-        self._step(connection, now, self._foresee)
-        steps = self._step(connection, now, self._first) + self._step(connection, now, self._second)
-        self._step(connection, now, self._hour)
-        return steps
+        steps: list[tuple[Due, Step]] = [
+            (self._uncounted, self._count),
+            (self._unforeseen, self._foresee),
+            (self._first_span, self._first),
+            (self._second_span, self._second),
+            (self._hour_due, self._hour),
+        ]
+        progress = self._progress(connection)
+        if progress is None:
+            self._begin(connection, now)
+        elif not any(due(now, progress) for due, _ in steps):
+            return 0
+        return sum(self._step(connection, now, due, step) for due, step in steps)
 
     def interrupted(self) -> None:
         """Everything is in the tables."""
 
-    def _step(
-        self,
-        connection: Connection,
-        now: datetime,
-        step: Callable[[Connection, datetime, dict[str, Any]], int],
-    ) -> int:
+    def _begin(self, connection: Connection, now: datetime) -> None:
+        """From the first pass on: what was before is not counted."""
+        minute, hour = rollups.floor(now, 60), rollups.floor(now, 3600)
+        connection.execute(
+            "INSERT INTO jobs_rollupprogress (id, first, second, hour) VALUES (1, %s, %s, %s) ON CONFLICT DO NOTHING",
+            [minute, minute, hour],
+        )
+
+    def _step(self, connection: Connection, now: datetime, due: Due, step: Step) -> int:
         with connection.transaction():
-            row = connection.execute(
-                f"SELECT {', '.join(_COLUMNS)} FROM jobs_rollupprogress WHERE id = 1 FOR UPDATE SKIP LOCKED"
-            ).fetchone()
-            if row is None:  # another dispatcher is at it
+            progress = self._progress(connection, " FOR UPDATE SKIP LOCKED")
+            if progress is None or not due(now, progress):  # another dispatcher is at it, or was
                 return 0
-            return step(connection, now, dict(zip(_COLUMNS, row, strict=True)))
+            return step(connection, now, progress)
 
-    def _count(self, connection: Connection, now: datetime, progress: dict[str, Any]) -> int:
-        return self._now_and_then(
-            connection, now, progress, "counted_at", lambda: counting.count_backlog(connection)
-        )
+    def _progress(self, connection: Connection, lock: LiteralString = "") -> Progress | None:
+        row = connection.execute(
+            "SELECT " + ", ".join(_COLUMNS) + " FROM jobs_rollupprogress WHERE id = 1" + lock
+        ).fetchone()
+        return dict(zip(_COLUMNS, row, strict=True)) if row else None
 
-    def _foresee(self, connection: Connection, now: datetime, progress: dict[str, Any]) -> int:
-        start = rollups.floor(now, 60)
-        return self._now_and_then(
-            connection,
-            now,
-            progress,
-            "foreseen_at",
-            lambda: counting.foresee(connection, start, start + rollups.FORECAST),
-        )
+    def _uncounted(self, now: datetime, progress: Progress) -> bool:
+        return self._old(now, progress, "counted_at")
 
-    def _now_and_then(
-        self,
-        connection: Connection,
-        now: datetime,
-        progress: dict[str, Any],
-        name: str,
-        count: Callable[[], int],
-    ) -> int:
-        last = progress[name]
-        if last is not None and timedelta() <= now - last < timedelta(seconds=self._every[name]):
-            return 0
+    def _unforeseen(self, now: datetime, progress: Progress) -> bool:
+        return self._old(now, progress, "foreseen_at")
+
+    def _old(self, now: datetime, progress: Progress, name: str) -> bool:
+        last: datetime | None = progress[name]
+        return last is None or not timedelta() <= now - last < timedelta(seconds=self._every[name])
+
+    def _first_span(self, now: datetime, progress: Progress) -> tuple[datetime, datetime] | None:
+        return self._span(progress["first"], now - SETTLED)
+
+    def _second_span(self, now: datetime, progress: Progress) -> tuple[datetime, datetime] | None:
+        return self._span(progress["second"], min(now - AGAIN, progress["first"]))
+
+    def _span(self, start: datetime, until: datetime) -> tuple[datetime, datetime] | None:
+        """The whole minutes that a step catches up on; None when there is none."""
+        end = min(start + MINUTES * MINUTE, rollups.floor(until, 60))
+        return (start, end) if start < end else None
+
+    def _hour_due(self, now: datetime, progress: Progress) -> bool:
+        return bool(progress["hour"] + HOUR <= progress["second"])
+
+    def _count(self, connection: Connection, now: datetime, progress: Progress) -> int:
         begun = boottime()
-        count()
-        least = COUNT_EVERY if name == "counted_at" else FORESEE_EVERY
-        self._every[name] = max(least, SHARE * (boottime() - begun))
-        self._move(connection, name, now)
-        return 1
+        counting.count_backlog(connection)
+        self._took(connection, now, "counted_at", COUNT_EVERY, boottime() - begun)
+        return 0
 
-    def _first(self, connection: Connection, now: datetime, progress: dict[str, Any]) -> int:
-        start, end = self._span(progress["first"], now - SETTLED)
-        if start >= end:
-            return 0
-        counting.count_minutes(connection, start, end)
-        self._move(connection, "first", end)
+    def _foresee(self, connection: Connection, now: datetime, progress: Progress) -> int:
+        begun, start = boottime(), rollups.floor(now, 60)
+        counting.foresee(connection, start, start + rollups.FORECAST)
+        self._took(connection, now, "foreseen_at", FORESEE_EVERY, boottime() - begun)
+        return 0
+
+    def _took(self, connection: Connection, now: datetime, name: str, least: float, seconds: float) -> None:
+        self._every[name] = max(least, SHARE * seconds)
+        self._move(connection, name, now)
+
+    def _first(self, connection: Connection, now: datetime, progress: Progress) -> int:
+        span = self._first_span(now, progress)
+        assert span  # noqa: S101  # it was due
+        counting.count_minutes(connection, *span)
+        self._move(connection, "first", span[1])
         self._prune(connection, 60, min(now - rollups.MINUTES_KEPT, progress["hour"]))
         self._prune(connection, 3600, now - rollups.HOURS_KEPT)
-        return int((end - start) / MINUTE >= MINUTES) * self.batch
+        return self._more(span)
 
-    def _second(self, connection: Connection, now: datetime, progress: dict[str, Any]) -> int:
-        start, end = self._span(progress["second"], min(now - AGAIN, progress["first"]))
-        if start >= end:
-            return 0
-        for minute in counting.late_minutes(connection, start, end):
+    def _second(self, connection: Connection, now: datetime, progress: Progress) -> int:
+        span = self._second_span(now, progress)
+        assert span  # noqa: S101  # it was due
+        for minute in counting.late_minutes(connection, *span):
             counting.count_minutes(connection, minute, minute + MINUTE)
-        self._move(connection, "second", end)
-        return int((end - start) / MINUTE >= MINUTES) * self.batch
+        self._move(connection, "second", span[1])
+        return self._more(span)
 
-    def _hour(self, connection: Connection, now: datetime, progress: dict[str, Any]) -> int:
-        if progress["hour"] + HOUR > progress["second"]:
-            return 0
+    def _more(self, span: tuple[datetime, datetime]) -> int:
+        """So full a step is followed by the next at once."""
+        return self.batch if span[1] - span[0] >= MINUTES * MINUTE else 0
+
+    def _hour(self, connection: Connection, now: datetime, progress: Progress) -> int:
         counting.sum_hour(connection, progress["hour"])
         self._move(connection, "hour", progress["hour"] + HOUR)
-        return 1
+        return 0
 
     def _prune(self, connection: Connection, step: int, before: datetime) -> None:
         """More than a minute brings, so that it keeps up."""
@@ -138,9 +161,6 @@ class Rollups:
             "SELECT ctid FROM jobs_rollup WHERE step = %s AND at < %s LIMIT %s))",
             [step, before, DELETE_BATCH * MINUTES],
         )
-
-    def _span(self, start: datetime, until: datetime) -> tuple[datetime, datetime]:
-        return start, min(start + MINUTES * MINUTE, rollups.floor(until, 60))
 
     def _move(self, connection: Connection, name: str, to: datetime) -> None:
         connection.execute(

@@ -10,7 +10,6 @@ import logging
 import queue
 import random
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +20,7 @@ from jobs import db
 from jobs.conf import conf
 from jobs.leases import Settled, admit, settle
 from jobs.results import Completed, Failed, Settlement
+from jobs.steady import time
 from jobs.text import describe_exception
 
 Connection = psycopg.Connection[Any]
@@ -47,6 +47,10 @@ class Settler:
 
     def start(self) -> None:
         self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
 
     def put(self, settlement: Settlement) -> None:
         self._results.put(settlement)

@@ -31,6 +31,10 @@ class Starts:
     def start(self) -> None:
         self._thread.start()
 
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
     def put(self, holding: Holding, now: datetime) -> bool:
         """Start it now, or hold it until its time; True when it is held."""
         if holding.claim.run_at <= now:

@@ -10,7 +10,6 @@ import contextlib
 import logging
 import random
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -29,6 +28,7 @@ from jobs.leases.park import BATCH as PARKED
 from jobs.models.process import ProcessKind
 from jobs.registry import registry
 from jobs.sql import load
+from jobs.steady import time
 
 Connection = psycopg.Connection[Any]
 

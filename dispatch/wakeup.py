@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import selectors
-import time
 from typing import Any
 
 import psycopg
 
 from jobs.notify import CHANNEL, SECOND_LOOK
+from jobs.steady import time
 
 Connection = psycopg.Connection[Any]
 

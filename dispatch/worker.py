@@ -19,6 +19,7 @@ from dispatch.bodies import Bodies
 from dispatch.holdings import Holdings
 from dispatch.intake import Intake
 from dispatch.noise import Noise
+from dispatch.relays import Relays
 from dispatch.settler import Settler
 from dispatch.slots import NEVER, Slots
 from dispatch.starts import Starts
@@ -28,7 +29,8 @@ from dispatch.watch import Watch
 from jobs import db
 from jobs.clock import DatabaseClock, boottime
 from jobs.conf import conf
-from jobs.leases import ProcessExpired, PutBack, Settled
+from jobs.errors import SchedulerError
+from jobs.leases import ProcessExpired, PutBack, Settled, fetch
 from jobs.registry import registry
 from jobs.results import Claim, Released, Settlement, Snoozed
 from jobs.signals import tell_settled
@@ -46,6 +48,10 @@ MISSING_ROW_WAIT = timedelta(minutes=1)
 RETRY = (0.1, 5.0)
 HEAVY = 32 * 2**20
 """Characters of large payloads that a process holds, but for what its threads work on."""
+
+
+class ThreadEnded(SchedulerError):
+    """A thread that this process cannot do without has ended by an error: the process is to be replaced."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +75,10 @@ class Worker:
         self.name = f"punctual worker {settings.process_id}"
         self.holdings = Holdings(slots)
         self.settler = Settler(settings.using, self.name, self._on_settled, self._on_admitted)
+        self.relays = Relays(self.holdings, self.wakeup, self.settler.put)
+        ended = self.settler.put if settings.suspects else self.relays.put
         self.bodies = Bodies(
-            settings.threads, self.holdings, self.clock, settings.using, self.settler.put, self.wakeup.set
+            settings.threads, self.holdings, self.clock, settings.using, ended, self._on_freed
         )
         self.intake = Intake(
             settings.queues, settings.process_id, registry.names(), self.clock, suspects=settings.suspects
@@ -81,6 +89,8 @@ class Worker:
         self.watch = Watch(settings.process_id, self.holdings, self.settler.put)
         self._draining = threading.Event()
         self._connection: Connection | None = None
+        self._hungry = True
+        """Something may be claimed when a thread or a slot becomes free: wake for it."""
         self._checked = self._worked = boottime()
 
     def run(self) -> None:
@@ -90,6 +100,8 @@ class Worker:
         self.settler.start()
         wait = RETRY[0]
         while not self._leaving():
+            if not (self.bodies.alive and self.starts.alive and self.settler.alive):
+                raise ThreadEnded  # it would look healthy, keep its leases and do nothing
             try:
                 self._turn()
                 wait = RETRY[0]
@@ -99,6 +111,7 @@ class Worker:
             except psycopg.Error as error:
                 logger.warning("database lost", extra={"error": str(error).strip(), "wait": round(wait, 1)})
                 self._close()
+                self.relays.give_all_back()
                 self.slots.beat(boottime())
                 self.watch.doubt()
                 self.watch.bodies()
@@ -118,10 +131,13 @@ class Worker:
     def _turn(self) -> None:
         """Watch, claim, and sleep until there is something to do."""
         connection = self._connect()
+        self._relay(connection)
         self._check(connection)
+        self._hungry = True  # before the room is judged: who frees some afterwards sees it
         ready = self.turns.of(self.intake.ready(connection), boottime())
         claimed = [self._claim(connection, name, len(ready)) for name in ready]
         if not any(claimed):
+            self._hungry = None in claimed or self.intake.waiting
             if ready and all(count is None for count in claimed):
                 idle = conf().idle_poll.total_seconds()  # a thread that becomes free wakes us
             else:
@@ -169,17 +185,43 @@ class Worker:
             self.noise,
             max(1, HEAVY - self.holdings.weight),
         )
+        if self._put(queue, claims, missing):
+            self.clock.read(connection)  # the claim's own reply is too slow to tell the time by
+        return len(claims)
+
+    def _put(self, queue: str, claims: list[Claim], missing: list[Claim]) -> bool:
+        """Hand them to the threads; True when some have to wait for their time."""
         for each in missing:
             logger.error("a claimed job has no row: run checkjobs", extra={"job": str(each.held.job_id)})
             self.settler.put(Settlement(each.held, Snoozed(MISSING_ROW_WAIT), None))
-        full = self._weigh(queue, claims)
-        now = self.clock.now()
+        full, now = self._weigh(queue, claims), self.clock.now()
         held = [
             self.starts.put(self.holdings.add(claim, loud=self.noise.served(claim)), now) for claim in full
         ]
-        if any(held):
-            self.clock.read(connection)  # the claim's own reply is too slow to tell the time by
-        return len(claims)
+        return any(held)
+
+    def _relay(self, connection: Connection) -> None:
+        """Settle what was handed over by bodies that ended while we slept, and start who comes next in their places."""
+        while (taken := self.relays.take()) is not None:
+            (queue, tenant_id), ended = taken
+            try:
+                relayed = self.intake.relay(connection, queue, tenant_id, ended)
+            except BaseException:
+                self.relays.give_back(ended)
+                raise
+            if relayed is None:
+                self.relays.give_back(ended)
+                continue
+            settled = relayed.settled
+            self.relays.give_back(each for each in ended if each.held.job_id not in settled.fates)
+            for each in settled.batch:
+                if (holding := self.holdings.of(each.held)) is not None:
+                    self.holdings.forget(holding)
+            self._worked = boottime()
+            self.noise.begin()
+            room = max(1, HEAVY - self.holdings.weight)
+            self._put(queue, *fetch(connection, relayed.claims, room))
+            tell_settled(Worker, settled)
 
     def _weigh(self, queue: str, claims: list[Claim]) -> list[Claim]:
         """Give back what there was no room for; the next claim is as much smaller."""
@@ -203,7 +245,13 @@ class Worker:
         tell_settled(Worker, settled)
         if any(isinstance(fate, PutBack) for fate in settled.fates.values()):
             self.intake.forget()  # it may be due again long before the next poll
-        self.wakeup.set()
+            self.wakeup.set()
+        self._on_freed()
+
+    def _on_freed(self) -> None:
+        """In the threads of bodies and the settler's."""
+        if self._hungry:
+            self.wakeup.set()
 
     def _on_admitted(self) -> None:
         """In the settler's thread: entries that waited for a concurrency key are ready."""
@@ -216,7 +264,7 @@ class Worker:
             self.watch.take_back(holding, Released())
         self.starts.finish()
         self.bodies.finish()
-        while not self.bodies.wait(CHECK):
+        while not self._ended():
             self.slots.beat(boottime())
             self.watch.bodies()
             try:
@@ -225,6 +273,12 @@ class Worker:
                 self._close()
         self.settler.finish()
         self._close()
+
+    def _ended(self) -> bool:
+        """Whether all bodies have ended, after a moment."""
+        ended = self.bodies.wait(CHECK)
+        self.relays.give_all_back()
+        return ended
 
     def _connect(self) -> Connection:
         if self._connection is None or self._connection.closed:

@@ -8,13 +8,13 @@ monotonic time: on Linux the latter stands still while the host is suspended.
 from __future__ import annotations
 
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import connections
 
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+from jobs.steady import time
+
 SLOWEST = 0.1
 """Seconds by which a reply may be slower than the fastest one; more is a clock that was set back."""
 REFRESH = 30.0
@@ -26,7 +26,7 @@ would lag until the next measurement."""
 
 def boottime() -> float:
     """Seconds since boot, suspend included."""
-    return time.clock_gettime(_CLOCK)
+    return time.clock_gettime(time.BOOT)
 
 
 class DatabaseClock:

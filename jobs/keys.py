@@ -13,6 +13,7 @@ from django.db import OperationalError, connections, transaction
 
 from jobs.conf import conf
 from jobs.errors import LockTimeout, PlaceUnknown
+from jobs.ids import dues_of
 from jobs.sql import load
 
 TRIES = 5
@@ -28,9 +29,10 @@ class Wanted:
     """None: until the job has ended."""
 
 
-def take(wanted: Iterable[Wanted], using: str) -> dict[Name, UUID]:
+def take(wanted: Iterable[Wanted], using: str, *, vanished: bool = True) -> dict[Name, UUID]:
     """Take each key or learn who holds it: name -> the job that has it now. Of two jobs in one call that want the
-    same key, the first gets it. Runs in the caller's transaction and never aborts it by a conflict."""
+    same key, the first gets it. Runs in the caller's transaction and never aborts it by a conflict. `vanished`: see
+    whether the holders are there still; a key whose job has no row any more is free."""
     left: dict[Name, Wanted] = {}
     for want in wanted:
         left.setdefault(want.name, want)
@@ -44,7 +46,9 @@ def take(wanted: Iterable[Wanted], using: str) -> dict[Name, UUID]:
             if taken := [want for want in todo if want.job_id not in won]:
                 won |= _execute(cursor, "take_over_keys", taken)
             holders |= {want.name: want.job_id for want in todo if want.job_id in won}
-            holders |= _holders(cursor, [want.name for want in todo if want.job_id not in won])
+            held = _holders(cursor, [want.name for want in todo if want.job_id not in won])
+            gone = _free_vanished(cursor, set(held.values())) if vanished else set()
+            holders |= {name: job_id for name, job_id in held.items() if job_id not in gone}
             left = {name: want for name, want in left.items() if name not in holders}
     if left:
         raise PlaceUnknown(
@@ -77,6 +81,21 @@ def _holders(cursor: Any, names: list[Name]) -> dict[Name, UUID]:
         [list(column) for column in zip(*names, strict=True)],
     )
     return {(tenant_id, job_type, key): job_id for tenant_id, job_type, key, job_id in cursor.fetchall()}
+
+
+def _free_vanished(cursor: Any, held_by: set[UUID]) -> set[UUID]:
+    """Free the keys of jobs without a row, whose days were dropped by hand or under a shorter retention, and return these
+    jobs: nobody could be told of them, and nothing would ever end them."""
+    if not held_by:
+        return set()
+    cursor.execute(
+        "SELECT id FROM jobs_job WHERE id = ANY(%s::uuid[]) AND due_at = ANY(%s::timestamptz[])",
+        [list(held_by), dues_of(held_by)],
+    )
+    gone = held_by - {job_id for (job_id,) in cursor.fetchall()}
+    if gone:
+        cursor.execute("DELETE FROM jobs_uniquekey WHERE job_id = ANY(%s::uuid[])", [list(gone)])
+    return gone
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from jobs import admission, clock, keys, notify, partitions
 from jobs.bulk import insert_many
 from jobs.conf import conf
 from jobs.db import server_cursor
+from jobs.errors import PlaceUnknown
 from jobs.ids import IdRun, day_of_id
 from jobs.newjob import Frame, NewJob, Row, prepare
 from jobs.pieces import Pieces
@@ -80,12 +81,9 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         else:
             # A savepoint only where LockTimeout may be raised through it, which must leave the caller's transaction usable.
             with transaction.atomic(using, savepoint=conf().schedule_lock_timeout is not None):
-                wanted = _wanted(row)
-                holder = keys.take([wanted], using)[wanted.name]
-                if holder != row.id:
-                    job = self.get(pk=holder)
-                    job.was_created = False
-                    return job
+                if (held := self._holder(row, using)) is not None:
+                    held.was_created = False
+                    return held
                 job = self._insert(row, now, using)
         _hint([row], now, using)
         _admit([row], now, using)
@@ -120,6 +118,17 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
                     told[index] = (holders[want.name], holders[want.name] == want.job_id)
                 self._insert_many([row for index, row in keyed.items() if told[index][1]], now, using)
         return told
+
+    def _holder(self, row: Row, using: str) -> Job | None:
+        """The job that has the key of this one; None: the key is its own now."""
+        wanted = _wanted(row)
+        for vanished in (False, True):
+            holder = keys.take([wanted], using, vanished=vanished)[wanted.name]
+            if holder == row.id:
+                return None
+            if (job := self.filter(pk=holder).first()) is not None:
+                return job  # type: ignore[no-any-return]
+        raise PlaceUnknown(f"job {holder} has the unique key {row.unique_key!r} and no row: run checkjobs")
 
     def _insert_many(
         self, rows: list[Row], now: datetime, using: str, meanwhile: Callable[[], None] = lambda: None

@@ -7,9 +7,10 @@ A hint left out for that reason is not lost: who was woken looks a second time 6
 from __future__ import annotations
 
 import threading
-import time
 
 from django.db import DatabaseError, connections, transaction
+
+from jobs.steady import time
 
 CHANNEL = "jobs_queued"
 INTERVAL = 0.05

@@ -13,7 +13,6 @@ import logging
 import os
 import socket
 import threading
-import time
 from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -21,7 +20,8 @@ from weakref import WeakKeyDictionary
 import psycopg
 from django.db.backends.signals import connection_created
 
-from jobs.session import Session
+from jobs.session import Counted, Session
+from jobs.steady import time
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def watch_django(patience: float) -> None:
 
     def adopt(connection: Any, **kwargs: Any) -> None:
         raw: Any = connection.connection
-        if type(raw) is psycopg.Connection:
+        if type(raw) in (psycopg.Connection, Counted):
             raw.__class__ = Session  # Django knows no setting for the class of its connections
             session: Any = raw
             watch(session, patience)

@@ -1,4 +1,4 @@
-"""A connection of our own: it counts its round trips, and remembers how long statements are sent."""
+"""A connection that counts its round trips, and one of our own, which remembers how long statements are sent."""
 
 from __future__ import annotations
 
@@ -20,9 +20,19 @@ def milliseconds(seconds: float) -> int:
     return min(max(1, round(seconds * 1000)), 2**31 - 1)
 
 
-class Session(psycopg.Connection[Any]):
+class Counted(psycopg.Connection[Any]):
     trips = 0
     """Odd while one is under way."""
+
+    def wait(self, *args: Any, **kwargs: Any) -> Any:
+        self.trips += 1
+        try:
+            return super().wait(*args, **kwargs)
+        finally:
+            self.trips += 1
+
+
+class Session(Counted):
     _idle: str | None = None
     """What each transaction of a session that keeps nothing has to say."""
 
@@ -48,13 +58,6 @@ class Session(psycopg.Connection[Any]):
             if outer and self._idle is not None:
                 self.execute(self._idle)
             yield begun
-
-    def wait(self, *args: Any, **kwargs: Any) -> Any:
-        self.trips += 1
-        try:
-            return super().wait(*args, **kwargs)
-        finally:
-            self.trips += 1
 
     def execute(
         self, query: Any, params: Any = None, *, prepare: bool | None = None, binary: bool = False

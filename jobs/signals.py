@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 attempts_settled = Signal()
 """After the commit of a batch: `settled` (Settled: the batch, fate by job id, and what was fenced). Sent from the
-settler's thread of a worker, by its supervisor and by the rescuer; receivers must be quick."""
+threads of a worker that settle and claim, by its supervisor and by the rescuer; receivers must be quick."""
 
 
 def tell_settled(sender: Any, settled: Settled) -> None:

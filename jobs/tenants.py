@@ -116,12 +116,19 @@ def _read(slugs: list[str], using: str) -> dict[str, int]:
 
 
 def _make(slugs: list[str], using: str) -> dict[str, int]:
+    """A row that others hold, who may be our caller himself and just delete it, is not waited for: a job for a tenant
+    that is deleted at the same time makes it a tenant again (`sweep`)."""
     connection = db.connect(using, name="punctual tenants")
     try:
         connection.execute(
-            "INSERT INTO jobs_tenant (slug, weight, max_running) SELECT unnest(%s::text[]), 1, %s "
-            "ON CONFLICT (slug) DO UPDATE SET retired_at = NULL WHERE jobs_tenant.retired_at IS NOT NULL",
-            [sorted(slugs), conf().tenant_max_running],
+            "INSERT INTO jobs_tenant (slug, weight, max_running) SELECT name, 1, %s FROM unnest(%s::text[]) name "
+            "WHERE NOT EXISTS (SELECT FROM jobs_tenant WHERE slug = name) ON CONFLICT DO NOTHING",
+            [conf().tenant_max_running, sorted(slugs)],
+        )
+        connection.execute(
+            "UPDATE jobs_tenant SET retired_at = NULL WHERE id IN (SELECT id FROM jobs_tenant "
+            "WHERE slug = ANY(%s) AND retired_at IS NOT NULL ORDER BY id FOR UPDATE SKIP LOCKED)",
+            [slugs],
         )
         rows = connection.execute("SELECT slug, id FROM jobs_tenant WHERE slug = ANY(%s)", [slugs]).fetchall()
     finally:

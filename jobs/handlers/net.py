@@ -9,13 +9,13 @@ import queue
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 from jobs.conf import conf
 from jobs.errors import Fail, Retry
+from jobs.steady import time
 
 T = TypeVar("T")
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

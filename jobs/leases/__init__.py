@@ -9,6 +9,7 @@ from jobs.leases.held import Targets, drain, park_held, unpark_held
 from jobs.leases.looks import Line, Looks
 from jobs.leases.park import park, unpark
 from jobs.leases.process import end, register, renew
+from jobs.leases.relay import Relayed, may_end_in_relay, may_relay, relay
 from jobs.leases.rescue import Autopsy, rescue, rescue_process
 from jobs.leases.settle import Ended, Fate, PutBack, Settled, fate_of, settle
 
@@ -21,6 +22,7 @@ __all__ = [
     "Looks",
     "ProcessExpired",
     "PutBack",
+    "Relayed",
     "Settled",
     "Targets",
     "admit",
@@ -29,9 +31,12 @@ __all__ = [
     "end",
     "fate_of",
     "fetch",
+    "may_end_in_relay",
+    "may_relay",
     "park",
     "park_held",
     "register",
+    "relay",
     "renew",
     "rescue",
     "rescue_process",

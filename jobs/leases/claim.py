@@ -23,15 +23,20 @@ from jobs.leases.door import Door
 from jobs.leases.looks import REACH, Looks
 from jobs.leases.passed import Passed
 from jobs.leases.reply import Reply, Room, read
-from jobs.leases.ring import NIL, Pair, Share
+from jobs.leases.ring import END, NIL, Mark, Pair, Share
 from jobs.partitions import day_of
 from jobs.results import Claim
 from jobs.sql import for_day, load
+from jobs.steady import time
 
 Connection = psycopg.Connection[Any]
 
 ROUNDS = 16
 """Most statements of one call of `claim`."""
+STRIDE, LEAST = 5000, 100
+"""Where unknown types lie among what is due, how many entries a claim reads at most: of all its pairs, and of each."""
+WALK = 0.5
+"""Seconds after which a claim that brought less than it asked for has walked what it may not take: what is held, say."""
 NEVER = float("inf")
 """How long a claim says that who is held has to wait."""
 SUSPECT = 2
@@ -74,13 +79,15 @@ class Claimer:
         self.ring = self.line.ring
         self.ahead = self.line.ahead = ahead
         self.passed = Passed(self.ring)
-        self._counts = Counts()
-        self._draining = False
+        self.counts = Counts()
+        self.draining = False
         self.door = Door()
         self._noisy_share: float | None = None
         self._exempt: set[int] = set()
         """Tenants that may hold all threads."""
-        self._missing_day: date | None = None
+        self.missing_day: date | None = None
+        self._fences: dict[Pair, Mark] = {}
+        """Where the stride of the present claim ends, in pairs that go on behind it."""
 
     def claim(self, connection: Connection, size: int, free: int, noise: Noise | None = None) -> list[Claim]:
         """Up to `size` entries; at most `free` of those that must start at once, and of each tenant no more than `noise`
@@ -118,6 +125,11 @@ class Claimer:
     def claimable(self) -> bool:
         """Something is known that may be claimed at once."""
         return len(self.ring) > 0 and self.door.shut_for is None
+
+    @property
+    def greedy(self) -> bool:
+        """Somebody's entries wait for a thread."""
+        return len(self.ring) > 0 or bool(self.passed.tied)
 
     @property
     def waiting(self) -> bool:
@@ -167,7 +179,7 @@ class Claimer:
             "peek": True,
             "tenants": arrays.int8s(tenants),
             "shares": arrays.int8s([1] * len(tenants)),
-            "oldest": arrays.int8s([self._counts.oldest(tenant_id) for tenant_id in tenants]),
+            "oldest": arrays.int8s([self.counts.oldest(tenant_id) for tenant_id in tenants]),
             "queue_oldest": 0,
         }
         return connection.execute(load("free"), values, binary=True, prepare=True).fetchall()
@@ -181,6 +193,8 @@ class Claimer:
         marks = [self.ring.marks[pair] for pair in pairs]
         lasts = list(accumulate(len(share.pairs) for share in shares))
         limited = [share.tenant_id for share in shares if share.tenant_id in self.ring.limited]
+        self._fences = self._stride(connection, pairs) if self.line.strangers else {}
+        untils = [self._fences.get(pair, END) for pair in pairs]
         token = uuid4()
         values = {
             "queue": self.queue,
@@ -199,26 +213,47 @@ class Claimer:
             "priorities": arrays.int8s([priority for _, priority in pairs]),
             "run_ats": arrays.timestamps([run_at for run_at, _ in marks]),
             "job_ids": arrays.uuids([job_id for _, job_id in marks]),
+            "until_ats": arrays.timestamps([run_at for run_at, _ in untils]),
+            "until_ids": arrays.uuids([job_id for _, job_id in untils]),
             "shares": arrays.int8s([share.most for share in shares]),
-            "oldest": arrays.int8s([self._counts.oldest(share.tenant_id) for share in shares]),
-            "queue_limited": self._counts.queue is not None,
-            "queue_oldest": self._counts.queue.oldest if self._counts.queue else 0,
+            "oldest": arrays.int8s([self.counts.oldest(share.tenant_id) for share in shares]),
+            "queue_limited": self.counts.queue is not None,
+            "queue_oldest": self.counts.queue.oldest if self.counts.queue else 0,
             "peek": False,
         }
         today = day_of(self.looks.clock.now())
         self.door.ask()
+        begun = time.monotonic()
         try:
-            rows = self._send(connection, None if today == self._missing_day else today, values, limited)
+            rows = self._send(connection, None if today == self.missing_day else today, values, limited)
         except psycopg.errors.UndefinedTable:  # nobody has made today's leaves; what waits is older
-            self._missing_day = today
+            self.missing_day = today
             return []
         reply = read(rows, self.queue, self.process_id, token)
-        return self._learn_all(reply, shares, size, free, set(limited))
+        claims = self._learn_all(reply, shares, size, free, set(limited))
+        self.line.strangers |= len(claims) < size and time.monotonic() - begun > WALK
+        barren = [pair for pair, fence in self._fences.items() if self.ring.marks[pair] == fence]
+        if barren and not claims:
+            self.looks.leap(connection, self.line, barren)
+        return claims
+
+    def _stride(self, connection: Connection, pairs: list[Pair]) -> dict[Pair, Mark]:
+        marks = [self.ring.marks[pair] for pair in pairs]
+        values = {
+            "queue": self.queue,
+            "tenants": arrays.int8s([tenant_id for tenant_id, _ in pairs]),
+            "priorities": arrays.int8s([priority for _, priority in pairs]),
+            "run_ats": arrays.timestamps([run_at for run_at, _ in marks]),
+            "job_ids": arrays.uuids([job_id for _, job_id in marks]),
+            "stride": max(LEAST, STRIDE // len(pairs)),
+        }
+        rows = connection.execute(load("fence"), values, binary=True).fetchall()
+        return {pair: fence for pair, fence in zip(pairs, rows, strict=True) if fence[0] is not None}
 
     def _send(
         self, connection: Connection, day: date | None, values: dict[str, Any], limited: list[int]
     ) -> list[tuple[Any, ...]]:
-        queue = self._counts.queue is not None or self._draining
+        queue = self.counts.queue is not None or self.draining
         locks = bool(limited) or queue
         statement = for_day("claim", day, not locks)
         with (
@@ -251,15 +286,15 @@ class Claimer:
         return reply.claims
 
     def _learn_queue(self, room: Room) -> None:
-        known = self._draining or not room.draining
-        self._noisy_share, self._draining = room.noisy_share, room.draining
+        known = self.draining or not room.draining
+        self._noisy_share, self.draining = room.noisy_share, room.draining
         self.line.ahead = timedelta() if room.limited or room.draining else self.ahead
         if not room.limited:
-            self._counts.queue = None
-        elif self._counts.queue is None:
-            self._counts.queue, known = Count(self.looks.number), False
+            self.counts.queue = None
+        elif self.counts.queue is None:
+            self.counts.queue, known = Count(self.looks.number), False
         else:
-            self._counts.queue.told(room.oldest, self.looks.proven)
+            self.counts.queue.told(room.oldest, self.looks.proven)
         if room.size == 0 and room.wait:
             self.door.close(room.wait)
         elif room.size > 0:
@@ -274,9 +309,9 @@ class Claimer:
         self.ring.learn(tenant_id, weight or 1, limited)
         (self._exempt.add if exempt else self._exempt.discard)(tenant_id)
         if not limited:
-            self._counts.of.pop(tenant_id, None)
+            self.counts.of.pop(tenant_id, None)
         else:
-            count = self._counts.of.setdefault(tenant_id, Count(self.looks.number))
+            count = self.counts.of.setdefault(tenant_id, Count(self.looks.number))
             count.told(oldest, self.looks.proven)
         if limited and not held and wait != NEVER:
             if tenant_id in asked:
@@ -292,7 +327,10 @@ class Claimer:
         """What was picked and not taken is still there."""
         for pair in pairs:
             if pair not in stuck:
-                self.ring.exhausted(pair)
+                if pair in self._fences:  # what is behind it comes with the next stride
+                    self.ring.advance(pair, self._fences[pair])
+                else:
+                    self.ring.exhausted(pair)
 
     def _tie(self, shares: list[Share], stuck: set[Pair], served: set[int]) -> None:
         """Pass over, until a thread is free, whose entries must start at once and could not."""

@@ -3,9 +3,8 @@ is memory: it saves claims in vain, and is forgotten after LONGEST_WAIT at the l
 
 from __future__ import annotations
 
-import time
-
 from jobs.leases.passed import FREE_SECONDS, LONGEST_WAIT, wait_after
+from jobs.steady import time
 
 OPEN = float("-inf")
 

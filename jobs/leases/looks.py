@@ -7,7 +7,6 @@ A hop over everything runs at a fresh start, again when all that was open then h
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -21,6 +20,7 @@ from jobs.clock import DatabaseClock
 from jobs.leases.ring import BEGINNING, Mark, Pair, Ring
 from jobs.results import Claim
 from jobs.sql import load
+from jobs.steady import time
 
 Connection = psycopg.Connection[Any]
 
@@ -46,6 +46,8 @@ REACH = 2
 """A steady flow is claimed in batches: a claim takes what comes within so many times as long as it is made ahead."""
 GATHER = 0.75
 """Of that further reach, what is let in: nobody's clock is exact, and what a claim does not reach waits for a look."""
+INSTANT = timedelta(microseconds=1)
+"""What two times differ by at least."""
 COMING = 32
 """How many future entries of a queue a look tells: when to wake, and for whom."""
 
@@ -67,6 +69,9 @@ class Line:
     """How many future entries the last look told, those of unknown types too."""
     unknown: bool = False
     """Something due is of a type unknown here."""
+    strangers: bool = False
+    """Since the last hop such were seen, or a claim has walked for long: they may lie among what may be claimed, so claims
+    go in strides."""
     copied: dict[Pair, Mark] = field(default_factory=dict)
     """Marks of touched pairs as they were when the proof of the next sweep began."""
 
@@ -126,7 +131,7 @@ class Looks:
         self.proven = -1
         self._now: datetime | None = None
         self._xmin = self._next_xid = 0
-        self._next = self._wide_at = self._sweep_at = self._hop_at = float("-inf")
+        self._next = self._wide_at = self._sweep_at = self._hop_at = self._leap_at = float("-inf")
         self._since: datetime | None = None
         self._pending: tuple[int, datetime, int] | None = None
         self._copied_at = 0
@@ -184,11 +189,30 @@ class Looks:
         if since is None:
             assert self._now and self._since  # noqa: S101, PT018  # a hop came first
             since = self._since - SPARE if wide else self._now - BACK
-        values = {"queues": list(self.lines), "types": self.types, "suspects": self.suspects}
-        self._see(connection, "look", {**values, "since": since, "coming": COMING})
+        self._look(connection, list(self.lines), since, COMING)
         for line in self.lines.values():
             line.more = line.told == COMING
             heapify(line.coming)
+
+    def _look(
+        self, connection: Connection, queues: list[str], since: datetime, coming: int
+    ) -> list[tuple[Any, ...]]:
+        values = {"queues": queues, "types": self.types, "suspects": self.suspects}
+        return self._see(connection, "look", {**values, "since": since, "coming": coming})
+
+    def leap(self, connection: Connection, line: Line, pairs: Sequence[Pair]) -> None:
+        """A stride through these pairs met strangers alone: one look from their marks on, page by page, finds the next
+        that we know. When the last one took long the claims go on in strides meanwhile."""
+        begun = time.monotonic()
+        if begun < self._leap_at:
+            return
+        before, first = self._now, min(line.ring.marks[pair][0] for pair in pairs)
+        rows = self._look(connection, [line.queue], first - INSTANT, 0)
+        found = {(row[5], row[6]): row[7] for row in rows}
+        for pair in pairs:
+            line.ring.leap(pair, found.get(pair), rows[-1][1])
+        self._now = before  # this was no look at the other queues
+        self._leap_at = begun + SHARE * (time.monotonic() - begun)
 
     def _prove(self) -> None:
         """Once the oldest transaction that writes was not begun yet at an earlier look, all that wrote then has ended."""
@@ -235,12 +259,13 @@ class Looks:
     def _see_all(self, connection: Connection) -> None:
         """Behind heads that we do not know, a look from the beginning finds the first that we do: it reads all that is
         due, once for all pairs and page by page, where each claim would walk in an order of its own."""
-        if self._see(connection, "hop", {"queues": list(self.lines), "types": self.types}):
+        for line in self.lines.values():
+            line.strangers = False
+        rows = self._see(connection, "hop", {"queues": list(self.lines), "types": self.types})
+        if any(unknown and head for *_, head, unknown, _, _ in rows):
             self._narrow_or_wide(connection, True, BEGINNING[0])
 
-    def _see(self, connection: Connection, statement: str, values: dict[str, Any]) -> bool:
-        """True when the head of a pair is unknown here."""
-        hidden = False
+    def _see(self, connection: Connection, statement: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = connection.execute(
             load(statement), values, binary=True, prepare=statement == "look"
         ).fetchall()
@@ -250,7 +275,7 @@ class Looks:
         for _, now, _, _, queue, tenant, priority, run_at, job_id, flag, weight, limited in rows:
             if run_at is None:
                 if flag:
-                    self.lines[queue].unknown = True
+                    self.lines[queue].unknown = self.lines[queue].strangers = True
                 continue
             line = self.lines[queue]
             if run_at > now:
@@ -261,8 +286,8 @@ class Looks:
                 line.coming.append((claim_at, (tenant, priority), weight, limited, run_at))
             else:
                 line.unknown |= flag
+                line.strangers |= flag
                 if flag and job_id is not None:
-                    hidden = True
                     continue
                 line.ring.see((tenant, priority), weight, limited, run_at, job_id)
-        return hidden
+        return rows

@@ -4,11 +4,11 @@ passed over is looked at again by himself after LONGEST_WAIT, whatever was chang
 from __future__ import annotations
 
 import random
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from jobs.leases.ring import Ring
+from jobs.steady import time
 
 FREE_SECONDS = 0.02
 """Seconds between two questions for tenants that were at their limit; an own settle brings one back at once."""

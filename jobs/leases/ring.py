@@ -20,6 +20,7 @@ NIL = UUID(int=0)
 ANYWHERE = -1
 """Where a claimer begins its first round: numbers of tenants are no place in it, as they have gaps."""
 BEGINNING: Mark = (datetime(1970, 1, 1, tzinfo=UTC), NIL)
+END: Mark = (datetime.max.replace(tzinfo=UTC), UUID(int=(1 << 128) - 1))
 
 
 class Share(NamedTuple):
@@ -84,6 +85,12 @@ class Ring:
     def advance(self, pair: Pair, mark: Mark) -> None:
         self.marks[pair] = max(mark, self.marks[pair])
 
+    def leap(self, pair: Pair, run_at: datetime | None, now: datetime) -> None:
+        """At `now` it had nothing between its mark and `run_at`; None: nothing from its mark on."""
+        self.advance(pair, just_before(run_at or now, None))
+        if run_at is None:
+            self.exhausted(pair)
+
     def exhausted(self, pair: Pair) -> None:
         """Nothing due is left from its mark on: a look brings it back."""
         tenant_id, priority = pair
@@ -135,12 +142,16 @@ class Ring:
             if step == len(self._turns):
                 shares[0] = shares[0]._replace(most=shares[0].most + count)
                 break
-            pairs = [(tenant_id, priority) for priority in sorted(self._ready[tenant_id], reverse=True)]
+            pairs = self.pairs_of(tenant_id)
             shares.append(Share(tenant_id, count, pairs))
             self.touched.update(pairs)
             if not left:
                 break
         return shares
+
+    def pairs_of(self, tenant_id: int) -> list[Pair]:
+        """Where this tenant may have something due, passed over or not: the highest priority first."""
+        return [(tenant_id, priority) for priority in sorted(self._ready.get(tenant_id, ()), reverse=True)]
 
     def _enter(self, tenant_id: int) -> None:
         if self._ready.get(tenant_id) and tenant_id not in self._away and tenant_id not in self:

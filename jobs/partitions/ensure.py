@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from typing import LiteralString
@@ -22,6 +21,7 @@ from jobs.partitions.catalog import (
     maintenance,
     read_days,
 )
+from jobs.steady import time
 
 LOCK_CLASS = 0x6A6F6273
 """First half of the advisory lock of a day; the second is the day's ordinal."""

@@ -10,7 +10,7 @@ from typing import Any, LiteralString, cast
 
 from psycopg import sql
 
-PARTS = ("rules", "spent", "queues")
+PARTS = ("rules", "spent", "queues", "ended")
 PLAIN = {"rules": "plain", "spent": None}
 """What stands in their place in a statement that is asked for as plain."""
 

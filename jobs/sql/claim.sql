@@ -1,5 +1,5 @@
 -- claim: take entries of the chosen tenants, of each its share over its pairs, the highest priority first, each pair
--- from its mark on, under the claim's lease token; with what was asked for, where the job is due today (its leaf by
+-- from its mark on to where its stride ends, under the claim's lease token; with what was asked for, where the job is due today (its leaf by
 -- name). A tenant's pairs are a slice of the three arrays; a lower one is only probed when the higher ones ran dry.
 -- Guards: not leased, not parked, due by the server's clock, a type this worker knows, its type and group not held, our own
 -- process still alive;
@@ -32,8 +32,9 @@ pick AS MATERIALIZED (
         SELECT entry.*, pair.priority, pair.ord AS pair
         FROM unnest(
             (%(priorities)s::bigint[])[slice.first:slice.last], (%(run_ats)s::timestamptz[])[slice.first:slice.last],
-            (%(job_ids)s::uuid[])[slice.first:slice.last]
-        ) WITH ORDINALITY pair(priority, run_at, job_id, ord)
+            (%(job_ids)s::uuid[])[slice.first:slice.last], (%(until_ats)s::timestamptz[])[slice.first:slice.last],
+            (%(until_ids)s::uuid[])[slice.first:slice.last]
+        ) WITH ORDINALITY pair(priority, run_at, job_id, until_at, until_id, ord)
         CROSS JOIN LATERAL (
             SELECT ctid, run_at, job_id, due_at, job_type, attempt + 1 AS attempt, max_attempts, crashes, "group",
                 concurrency_key,
@@ -41,7 +42,8 @@ pick AS MATERIALIZED (
             FROM jobs_queueentry
             WHERE queue = %(queue)s AND lease_token IS NULL AND parked IS NULL
                 AND tenant_id = tenants.tenant_id AND priority = pair.priority::smallint
-                AND (run_at, job_id) > (pair.run_at, pair.job_id) AND run_at <= now() + %(ahead)s::interval
+                AND (run_at, job_id) > (pair.run_at, pair.job_id) AND (run_at, job_id) <= (pair.until_at, pair.until_id)
+                AND run_at <= now() + %(ahead)s::interval
                 AND (run_at <= now() OR NOT (
                     attempt + 1 >= max_attempts OR crashes > 0 OR tenants.limited OR (SELECT limited OR draining FROM room)
                 ))

@@ -1,6 +1,7 @@
 -- a fresh start, and the net under looks and sweeps: every (tenant, priority) pair that has something due, and its head.
 -- Rides on jobs_queueentry_ready: a loose scan of one probe a pair. The head of a pair is its earliest entry, so its
--- run_at tells whether the pair is due: entries that are not due are never walked. Under a pinned snapshot it walks the
+-- run_at tells whether the pair is due: entries that are not due are never walked. A row without a pair says that an
+-- unknown type is among the first of the queue that are due: it may lie behind heads that are known. Under a pinned snapshot it walks the
 -- dead heads of every tenant, so it runs seldom. Locks nothing.
 SELECT snapshot.*, queue.name, found.tenant_id, found.priority, found.run_at, found.job_id, found.unknown,
     coalesce(tenant.weight, 1), coalesce(tenant.limited, false)
@@ -45,6 +46,17 @@ LEFT JOIN LATERAL (
     )
     SELECT tenant_id, priority, run_at, job_id, job_type <> ALL(%(types)s::text[]) AS unknown FROM hop
     WHERE run_at <= now()
+    UNION ALL
+    SELECT NULL, NULL, NULL, NULL, true
+    WHERE EXISTS (
+        SELECT FROM (
+            SELECT job_type FROM jobs_queueentry
+            WHERE queue = queue.name AND process_id IS NULL AND parked IS NULL AND run_at <= now()
+            ORDER BY run_at
+            LIMIT 5000
+        ) first
+        WHERE job_type <> ALL(%(types)s::text[])
+    )
 ) found ON true
 LEFT JOIN LATERAL (
     SELECT weight,

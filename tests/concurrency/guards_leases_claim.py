@@ -137,7 +137,7 @@ MUTANTS: Mutants = {
         ),
     ],
     locks.test_who_does_not_get_the_queue_locks_no_tenant: [
-        (Claimer._take, '"queue_limited": self._counts.queue is not None', '"queue_limited": False'),
+        (Claimer._take, '"queue_limited": self.counts.queue is not None', '"queue_limited": False'),
         _without('load("lock_tenants")', "NOT %(queue_limited)s OR ", "NOT %(queue_limited)s OR true OR "),
     ],
     locks.test_who_gets_the_queue_and_not_the_tenant_claims_nothing_of_it: [

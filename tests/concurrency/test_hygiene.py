@@ -152,3 +152,110 @@ def test_cx_04_a_statement_that_one_body_has_prepared_can_be_sent_by_the_next() 
         return found
 
     assert in_a_thread(bodies) == [(7,)] * 5
+
+
+def facts() -> tuple[Any, ...]:
+    """What a body finds of its session, by Django's connection and by psycopg's."""
+    django.ensure_connection()
+    raw: Any = django.connection
+    return (
+        raw.autocommit,
+        raw.prepare_threshold,
+        raw.execute("SELECT 1").fetchone(),
+        run("SHOW transaction_isolation"),
+        run("SHOW transaction_read_only"),
+        run("SHOW application_name"),
+        run("SELECT count(*) FROM pg_listening_channels()"),
+        run("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"),
+        run("SELECT count(*) FROM pg_prepared_statements WHERE name = 'left'"),
+        run("SELECT count(*) FROM pg_cursors"),
+        run("SELECT to_regclass('left_by_a_body')"),
+        [*django.execute_wrappers],
+    )
+
+
+LEFT: list[Any] = []
+VALUES: dict[str, Any] = {"no": False, "yes": True, "0": 0, "serial": 4, "rows": lambda cursor: list}
+
+
+def enter(manager: Any) -> Any:
+    """And never leave it: who forgets it would."""
+    LEFT.append(manager)
+    return manager.__enter__()
+
+
+def spoil(raw: Any, how: str) -> None:
+    """By psycopg alone, or by attributes alone: Django's cursors are not used."""
+    if how == "pipeline":
+        enter(raw.pipeline())
+    elif how == "copy":
+        enter(raw.cursor().copy("COPY (SELECT generate_series(1, 10)) TO STDOUT"))
+    elif how == "copy from":
+        enter(raw.cursor().copy("COPY jobs_queue (name) FROM STDIN")).write_row(["left open"])
+    elif how == "transaction":
+        enter(raw.transaction())
+        raw.execute("INSERT INTO jobs_queue (name) VALUES ('left open')")
+    elif how == "wrapper":
+        django.execute_wrappers.append(lambda *args: 1 / 0)
+    elif how == "closed":
+        raw.close()
+    elif how.startswith("="):
+        name, _, value = how[1:].partition(" ")
+        setattr(raw, name, VALUES[value])
+    else:
+        raw.execute(how)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "SET application_name = 'left by a body'",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+        "LISTEN left_by_a_body",
+        "SELECT pg_advisory_lock(42)",
+        "PREPARE \"left\" AS SELECT 1",
+        "DECLARE kept CURSOR WITH HOLD FOR SELECT 1",
+        "CREATE TEMPORARY TABLE left_by_a_body ()",
+        "BEGIN; INSERT INTO jobs_queue (name) VALUES ('left open')",
+        "=autocommit no",
+        "=read_only yes",
+        "=isolation_level serial",
+        "=row_factory rows",
+        "=prepare_threshold 0",
+        "pipeline",
+        "copy",
+        "copy from",
+        "transaction",
+        "wrapper",
+        "closed",
+    ],
+)  # fmt: skip
+def test_cx_04_what_a_body_does_past_django_does_not_reach_the_next(how: str) -> None:
+    def bodies() -> tuple[Any, Any]:
+        with clean_connections():
+            before = facts()
+        with clean_connections():
+            spoil(django.connection, how)
+        with clean_connections():
+            return before, facts()
+
+    before, after = in_a_thread(bodies)
+    LEFT.clear()
+    assert after == before
+    assert not Queue.objects.exists()
+
+
+@pytest.mark.parametrize("how", ["SET application_name = 'left by a body'", "=autocommit no", "pipeline"])
+def test_cx_04_nor_what_the_first_body_of_a_thread_does(how: str) -> None:
+    def bodies() -> tuple[Any, Any]:
+        with clean_connections():
+            django.ensure_connection()
+            spoil(django.connection, how)
+        with clean_connections():
+            after = facts()
+        close_connections()
+        return after, facts()
+
+    after, fresh = in_a_thread(bodies)
+    LEFT.clear()
+    assert after == fresh

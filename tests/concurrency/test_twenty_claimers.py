@@ -8,11 +8,12 @@ import threading
 import time
 from collections import Counter, defaultdict
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
 from jobs import clock
-from jobs.leases import Claimer, settle
+from jobs.leases import Claimer, may_relay, relay, settle
 from jobs.models import Hold, Job, Queue, QueueEntry, Tenant, TenantQueueLimit
 from jobs.newjob import NewJob
 from jobs.registry import registry
@@ -20,6 +21,7 @@ from jobs.results import Claim, Completed, Settlement
 from jobs.tenants import tenant_ids
 from tests.factories import process
 from tests.racing import Connection, assert_sound, at_once
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.concurrency, pytest.mark.usefixtures("transactional_db")]
 CLAIMERS, EACH = 20, 25
@@ -36,6 +38,7 @@ class Ledger:
         self.most_of_all = 0
         self.starts: dict[str, list[float]] = defaultdict(list)
         self.left = total
+        self.relays = 0
         self.done = threading.Event()
 
     def claimed(self, claims: list[Claim], asked: float) -> None:
@@ -58,16 +61,33 @@ def work(own: Connection, ledger: Ledger) -> None:
     claimer = Claimer("test.noop", process(own), registry.names())
     while not ledger.done.is_set():
         asked = time.monotonic()
-        taken = claimer.claim(own, 10, 10)
-        ledger.claimed(taken, asked)
-        if not taken:
+        held = claimer.claim(own, 10, 10)
+        ledger.claimed(held, asked)
+        if not held:
             ledger.done.wait(claimer.retry_in() or 0.005)
+        while held:
+            ledger.done.wait(0.002)
+            ledger.settling(held)
+            held = end(own, claimer, held, ledger)
+
+
+def end(own: Connection, claimer: Claimer, held: list[Claim], ledger: Ledger) -> list[Claim]:
+    """Settle them; returns who was started in their places."""
+    started: list[Claim] = []
+    for tenant_id in {each.tenant_id for each in held}:
+        ended = [Settlement(each.held, Completed(), None) for each in held if each.tenant_id == tenant_id]
+        asked = time.monotonic()
+        relayed = relay(own, claimer, tenant_id, ended) if may_relay(claimer, tenant_id, ended) else None
+        if relayed is None:
+            settle(own, ended)
+            claimer.settled(tenant_id)
             continue
-        ledger.done.wait(0.002)
-        ledger.settling(taken)
-        settle(own, [Settlement(each.held, Completed(), None) for each in taken])
-        for each in taken:
-            claimer.settled(each.tenant_id)
+        ledger.claimed(relayed.claims, asked)
+        ledger.relays += 1
+        started += relayed.claims
+        if len(relayed.claims) < len(ended):
+            claimer.settled(tenant_id)
+    return started
 
 
 def scheduled(tenants: dict[str, dict[str, int]]) -> Ledger:
@@ -141,4 +161,35 @@ def test_limits_and_holds_that_change_meanwhile_bind_the_claims_after_them() -> 
     assert ledger.left == 0
     assert ledger.most["changed"] <= 4
     assert ledger.most["other"] <= 2
+    assert_sound()
+
+
+def test_places_that_are_passed_on_are_no_more_than_the_limit() -> None:
+    """Whatever it is lowered to meanwhile: what starts in the place of another never makes it more."""
+    ledger = scheduled(
+        {"one": {"max_running": 1}, "three": {"max_running": 3}, "lowered": {"max_running": 6}}
+    )
+    lowered = tenant_ids(["lowered"])["lowered"]
+    broken: list[int] = []
+
+    def running() -> int:
+        return QueueEntry.objects.filter(tenant_id=lowered, lease_token__isnull=False).count()
+
+    def fits(most: int) -> bool:
+        return running() <= most
+
+    def lower(_own: Connection) -> None:
+        for most in (4, 2, 1):
+            Tenant.objects.filter(pk=lowered).update(max_running=most)
+            wait_until(partial(fits, most), what="the end of those above the limit")
+            for _ in range(20):
+                if (found := running()) > most:
+                    broken.append(found)
+
+    at_once([*[lambda own: work(own, ledger)] * CLAIMERS, lower])
+    assert broken == []
+    assert ledger.left == 0
+    assert ledger.relays > 0
+    assert [ledger.most[slug] for slug in ("one", "three")] == [1, 3]
+    assert ledger.most["lowered"] <= 6
     assert_sound()

@@ -178,12 +178,12 @@ MUTANTS: Mutants = {
         (Passed._question, "self._asking = self._asked - now", "pass"),
     ],
     free.test_a_question_counts_from_the_oldest_lease_known: [
-        (Claimer._ask, "self._counts.oldest(tenant_id)", "0")
+        (Claimer._ask, "self.counts.oldest(tenant_id)", "0")
     ],
     limits_count_from_the_oldest_lease: [
         (Counts.oldest, "count.oldest if count else 0", "0"),
-        (Claimer._take, "self._counts.oldest(share.tenant_id)", "0"),
-        (Claimer._take, "self._counts.queue.oldest if self._counts.queue else 0", "0"),
+        (Claimer._take, "self.counts.oldest(share.tenant_id)", "0"),
+        (Claimer._take, "self.counts.queue.oldest if self.counts.queue else 0", "0"),
     ],
     proofs_are_waited_for: [
         (Count.told, "oldest if self.learnt < proven else 0", "oldest"),

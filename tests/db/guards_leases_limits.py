@@ -153,8 +153,8 @@ def a_limit_is_counted_from_the_look_at_which_it_was_learnt(here: Connection) ->
     _limit_queue(9)
     mine.claim(here, 1, 1)
     mine.claim(here, 1, 1)
-    assert mine._counts.queue
-    assert (mine._counts.of[tenant].learnt, mine._counts.queue.learnt) == (7, 7)
+    assert mine.counts.queue
+    assert (mine.counts.of[tenant].learnt, mine.counts.queue.learnt) == (7, 7)
 
 
 def a_limit_that_was_lifted_is_learnt_anew(here: Connection) -> None:
@@ -165,7 +165,7 @@ def a_limit_that_was_lifted_is_learnt_anew(here: Connection) -> None:
         _limit_tenants(most)
         mine.claim(here, 1, 1)
         mine.claim(here, 1, 1)
-    assert mine._counts.of[tenant].learnt == mine.looks.number
+    assert mine.counts.of[tenant].learnt == mine.looks.number
 
 
 def a_count_moves_on_with_each_claim(here: Connection) -> None:
@@ -179,8 +179,8 @@ def a_count_moves_on_with_each_claim(here: Connection) -> None:
     mine.looks.proven = 10**6
     mine.claim(here, 1, 1)
     oldest = min(free._numbers())
-    assert mine._counts.queue
-    assert (mine._counts.of[tenant].oldest, mine._counts.queue.oldest) == (oldest, oldest)
+    assert mine.counts.queue
+    assert (mine.counts.of[tenant].oldest, mine.counts.queue.oldest) == (oldest, oldest)
 
 
 def a_full_tenant_is_passed_over(here: Connection) -> None:
@@ -243,8 +243,8 @@ MUTANTS: Mutants = {
         (Claimer._learn_queue, "elif known:", "elif False:"),
         (
             Claimer._learn_queue,
-            "self._counts.queue, known = Count(self.looks.number), False",
-            "self._counts.queue = Count(self.looks.number)",
+            "self.counts.queue, known = Count(self.looks.number), False",
+            "self.counts.queue = Count(self.looks.number)",
         ),
         (Claimer._send, "if limited:", "if locks:"),
     ],
@@ -268,7 +268,7 @@ MUTANTS: Mutants = {
         (Claimer._learn_all, "cut=room.size < size", "cut=False"),
         (Claimer._learn, "share.pairs if not cut else []", "share.pairs"),
     ],
-    a_queue_whose_limit_is_gone_is_not_locked: [(Claimer._learn_queue, "self._counts.queue = None", "pass")],
+    a_queue_whose_limit_is_gone_is_not_locked: [(Claimer._learn_queue, "self.counts.queue = None", "pass")],
     what_is_held_under_a_queues_limit_says_so: [(reply.read, " or under_limit", "")],
     free.test_an_own_settle_of_one_that_is_not_full_is_not_noted: [
         (Passed.settled, "if tenant_id in self.full or tenant_id in self.noisy:", "if True:")
@@ -282,12 +282,10 @@ MUTANTS: Mutants = {
         (Claimer._learn, "Count(self.looks.number)", "Count(-5)"),
         (Claimer._learn_queue, "Count(self.looks.number)", "Count(-5)"),
     ],
-    a_limit_that_was_lifted_is_learnt_anew: [
-        (Claimer._learn, "self._counts.of.pop(tenant_id, None)", "pass")
-    ],
+    a_limit_that_was_lifted_is_learnt_anew: [(Claimer._learn, "self.counts.of.pop(tenant_id, None)", "pass")],
     a_count_moves_on_with_each_claim: [
         (Claimer._learn, "count.told(oldest, self.looks.proven)", "pass"),
-        (Claimer._learn_queue, "self._counts.queue.told(", "(lambda *_: None)("),
+        (Claimer._learn_queue, "self.counts.queue.told(", "(lambda *_: None)("),
     ],
     a_full_tenant_is_passed_over: [
         (Claimer._learn, "if allowed < share.most:", "if False:"),

@@ -78,8 +78,8 @@ MUTANTS: Mutants = {
         (Claimer.retry_in, " if shut_for is None else shut_for", ""),
     ],
     what_drains_drains: [
-        (Claimer._send, " or self._draining", ""),
-        (Claimer._learn_queue, "self._draining = room.noisy_share, room.draining", "_ = room.noisy_share, 0"),
+        (Claimer._send, " or self.draining", ""),
+        (Claimer._learn_queue, "self.draining = room.noisy_share, room.draining", "_ = room.noisy_share, 0"),
     ],
     the_next_start_is_known: [
         (CLAIMABLE, " and self.door.shut_for is None", ""),

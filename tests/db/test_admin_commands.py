@@ -136,20 +136,20 @@ def test_a_job_that_is_gone_is_named_before_and_counted_after(admin_client: Clie
 def test_payloads_are_revealed_so_often_an_hour_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operator, "REVEALS", 2)
     job, client, other = (
-        schedule("test.echo", {"order": "4111"}),
+        schedule("test.echo", {"order": "order-4111"}),
         *(operator_with("view_job", "reveal_payload") for _ in range(2)),
     )
     asked = naming(job, reason="ticket", confirmed="1")
     for _ in range(2):
-        assert "4111" in client.post(command("reveal"), asked).text
+        assert "order-4111" in client.post(command("reveal"), asked).text
     response = client.post(command("reveal"), asked, follow=True)
     assert "Nothing was shown: you have looked at 2 payloads in the last hour" in messages_of(response)[0]
-    assert "4111" not in response.text
+    assert "order-4111" not in response.text
     assert list(OperatorAction.objects.order_by("id").values_list("result", flat=True)) == [
         "done",
         "done",
         "failed",
     ]
-    assert "4111" in other.post(command("reveal"), asked).text
+    assert "order-4111" in other.post(command("reveal"), asked).text
     monkeypatch.setattr(operator, "REVEALS_IN", timedelta())
-    assert "4111" in client.post(command("reveal"), asked).text
+    assert "order-4111" in client.post(command("reveal"), asked).text

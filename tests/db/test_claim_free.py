@@ -155,7 +155,7 @@ def test_a_question_that_takes_long_is_asked_seldom(here: Connection, busy: bool
 def test_a_question_counts_from_the_oldest_lease_known(here: Connection) -> None:
     """What is older would be dead rows: here it is not, so that the answer tells."""
     full = Full(here, "a")
-    full.claimer._counts.of[full.tenant["a"]].oldest = 1 + max(_numbers())
+    full.claimer.counts.of[full.tenant["a"]].oldest = 1 + max(_numbers())
     full.claimer._bring_back(here)
     for known in (0, 0, 1):
         assert len(full.claimer.ring) == known
@@ -171,7 +171,7 @@ def test_a_claim_counts_from_the_oldest_lease_known(here: Connection, kind: str)
     _limit(kind, 1)
     while not mine.claim(here, 1, 1):
         pass
-    count = mine._counts.of[tenant] if kind == "tenant" else mine._counts.queue
+    count = mine.counts.of[tenant] if kind == "tenant" else mine.counts.queue
     assert count
     assert mine.claim(here, 1, 1) == []
     count.oldest = 1 + max(_numbers())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +15,7 @@ from jobs.models import Job, Kind, Outcome, Rollup, RollupProgress, Step
 from jobs.states import JobState
 from tests.db.verbs import job_so
 from tests.factories import Connection, schedule
+from tests.statements import Noting
 
 pytestmark = pytest.mark.django_db
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -131,6 +132,16 @@ def test_a_retry_does_not_unmake_that_a_job_failed(here: Connection) -> None:
     for _ in range(2):
         pass_at(here, minute + AGAIN + 2 * MINUTE)
     assert counted(Kind.ALL, "", minute, minute + MINUTE)[1:] == (1, 1, 0, 1)
+
+
+def test_a_pass_that_has_nothing_to_do_looks_once_and_locks_nothing(here: Connection) -> None:
+    """Of twenty dispatchers nineteen find that another has just counted."""
+    now = DatabaseClock().read(here)
+    pass_at(here, now)
+    noting = Noting(here)
+    assert Rollups().run_once(cast(Connection, noting), now) == 0
+    assert len(noting.sent) == 1
+    assert "FOR UPDATE" not in noting.sent[0]
 
 
 def test_an_outage_is_caught_up_with_in_bounded_steps(here: Connection) -> None:

@@ -18,6 +18,7 @@ from jobs.holds import hold, standing
 from jobs.models import CronDefinition, Job, QueueEntry, Tenant, TenantQueueLimit
 from jobs.tenants import RECHECK, tenant_ids
 from tests.factories import own_connection, schedule
+from tests.racing import beside
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 DAY = timedelta(days=1)
@@ -120,6 +121,33 @@ def test_a_job_that_another_process_schedules_for_a_deleted_tenant_keeps_its_ten
         assert tenants.sweep(connection, clock.now() + 2 * DAY) == 0
     assert Tenant.objects.get(slug="acme").retired_at is None
     assert QueueEntry.objects.get().tenant_id == job.tenant_id
+
+
+def test_who_deletes_a_tenant_may_use_it_in_the_same_transaction() -> None:
+    """The row is made on a side connection, which must not wait for the caller."""
+    old = tenant_ids(["acme"])["acme"]
+
+    def act() -> Job:
+        with transaction.atomic():
+            tenants.delete("acme")
+            return schedule(tenant="acme")
+
+    job = beside(act).result(20)
+    assert job.tenant_id == old
+    with own_connection() as connection:
+        tenants.sweep(connection, clock.now() + 2 * DAY)
+    assert Tenant.objects.get(slug="acme").retired_at is None
+
+
+def test_nobody_waits_for_a_tenant_that_is_being_deleted() -> None:
+    old = tenant_ids(["acme"])["acme"]
+    with transaction.atomic():
+        tenants.delete("acme")
+        tenants.forget()
+        assert beside(lambda: schedule(tenant="acme").tenant_id).result(20) == old
+    with own_connection() as connection:
+        tenants.sweep(connection, clock.now() + 2 * DAY)
+    assert Tenant.objects.get(slug="acme").retired_at is None
 
 
 @pytest.mark.usefixtures("other_process")

@@ -12,6 +12,7 @@ from dispatch.janitor import Janitor
 from jobs import clock
 from jobs.errors import LockTimeout
 from jobs.models import Job, UniqueKey
+from jobs.newjob import NewJob
 from jobs.results import Completed
 from tests.db.verbs import SITUATIONS, job_so
 from tests.factories import claim, failed, finish, own_connection, process, schedule, server_time
@@ -97,6 +98,32 @@ def test_a_failed_job_that_is_retried_holds_its_key_until_it_ends_again(here: Co
     assert schedule(unique_key="k").id == job.id
     finish(here, claim(here, job, process(here)), failed(final=True))
     assert schedule(unique_key="k").was_created
+
+
+def vanish(here: Connection, job: Job) -> None:
+    """As if its day had been dropped by hand, or under a shorter retention."""
+    for table, column in (("job", "id"), ("queueentry", "job_id")):
+        here.execute(f"DELETE FROM jobs_{table} WHERE {column} = %s", [job.pk])
+
+
+@pytest.mark.parametrize("period", [None, HOUR])
+def test_uq_01_a_key_whose_job_has_no_row_any_more_is_free(
+    here: Connection, period: timedelta | None
+) -> None:
+    for key in ("one", "many"):
+        vanish(here, schedule(unique_key=key, unique_for=period))
+    job = schedule(unique_key="one", unique_for=period)
+    ((other, was_created),) = Job.objects.schedule_many([NewJob(job_type="test.noop", unique_key="many")])
+    assert (job.was_created, was_created) == (True, True)
+    assert {row.job_id for row in UniqueKey.objects.all()} == {job.pk, other}
+
+
+def test_uq_01_a_job_is_retried_whose_key_a_vanished_one_has(here: Connection) -> None:
+    job = job_so("failed", here, unique_key="k")
+    vanish(here, schedule(unique_key="k"))
+    job.retry()
+    assert UniqueKey.objects.get().job_id == job.pk
+    assert schedule(unique_key="k").id == job.pk
 
 
 def test_a_held_key_leaves_the_callers_transaction_usable(here: Connection) -> None:

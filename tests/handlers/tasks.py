@@ -12,6 +12,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -289,3 +290,25 @@ def _descend(size: int, frames: int) -> None:
     if frames:
         _descend(size, frames - 1)
     raise ValueError("x" * size)
+
+
+@job_type("test.harms", backoff=SOON)
+def harms(context: Context, how: str) -> int:
+    """Harms its process, at the first attempt."""
+    if context.attempt > 1:
+        return context.attempt
+    if how == "clocks":
+        stopped: Any = {"monotonic": lambda: 0.0, "time": lambda: 0.0, "sleep": lambda seconds: None}
+        stopped |= {"monotonic_ns": lambda: 0, "time_ns": lambda: 0, "perf_counter": lambda: 0.0}
+        stopped["clock_gettime"] = lambda clock: 0.0
+        for name, stand_in in stopped.items():
+            setattr(time, name, stand_in)
+    elif how == "settler":
+        setattr(import_module("dispatch.settler"), "settle", _exit_now)  # noqa: B010
+    elif how == "files":
+        os.closerange(3, 256)
+    return context.attempt
+
+
+def _exit_now(*args: Any) -> None:
+    raise SystemExit

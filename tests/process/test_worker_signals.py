@@ -172,6 +172,25 @@ def test_le_05_a_supervisor_that_was_stopped_beyond_its_lease_is_fenced_and_star
     assert_sound()
 
 
+def test_le_05_no_body_under_a_limit_outlives_the_lease_of_a_supervisor_that_was_stopped(
+    commands: Commands, ledger: Ledger, gate: Path, connection: Connection
+) -> None:
+    worker = commands.worker()
+    payload = {"ledger": str(ledger), "until": str(gate)}
+    job = due_job("test.waits", payload, concurrency_key="k")
+    wait_until(lambda: ledger.count("start") == 1)
+    (child,) = worker.children
+    worker.send(signal.SIGSTOP)
+    wait_until(lambda: rescue(connection).fates, what="the end of its lease")
+    assert not is_alive(child)
+    worker.send(signal.SIGCONT)
+    wait_until(lambda: ledger.count("start") == 2, what="the second run")
+    gate.touch()
+    wait_until(lambda: job.state == JobState.COMPLETED)
+    assert ledger.count("end") == 1
+    assert_sound()
+
+
 def test_le_01_a_job_that_runs_for_longer_than_the_lease_is_started_once(
     commands: Commands, ledger: Ledger, gate: Path, connection: Connection
 ) -> None:

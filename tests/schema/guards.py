@@ -16,6 +16,7 @@ from tests.schema import (
     guards_loops,
     guards_operations,
     guards_queue,
+    guards_relay,
     guards_rules,
     guards_settle,
     guards_verbs,
@@ -71,6 +72,7 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         (" AND run_at <= now() + %(ahead)s::interval", guards_claim.an_entry_is_not_claimed_early),
         ("run_at <= now() OR NOT (", guards_claim.what_must_start_at_once_is_not_claimed_early),
         ("(run_at, job_id) > (pair.run_at, pair.job_id) AND ", guards_claim.a_claim_begins_at_its_mark),
+        (" AND (run_at, job_id) <= (pair.until_at, pair.until_id)", guards_looks.a_claim_ends_at_its_fence),
         ("job_type = ANY(%(types)s::text[]) AND ", guards_claim.an_unknown_type_is_not_claimed),
         (" AND (crashes >= 2) = %(suspects)s", guards_claim.a_suspect_is_not_claimed_among_others),
         ("claim_no = (SELECT no FROM number),", guards_claim.what_is_claimed_counts_in_the_next_claim),
@@ -91,13 +93,13 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("LIMIT tenants.allowed", guards_claim.a_share_is_a_share),
         ("        LIMIT tenants.allowed\n    ) entry", guards_claim.a_share_is_one_of_all_priorities),
         ("[slice.first:slice.last]", guards_claim.each_tenant_is_probed_for_its_own_pairs),
-        (" AND id >= claimed.job_id", guards_claim.each_job_brings_its_own_payload),
-        (" AND id <= claimed.job_id", guards_claim.what_has_no_row_brings_no_payload),
+        (" AND id >= told.job_id", guards_claim.each_job_brings_its_own_payload),
+        (" AND id <= told.job_id", guards_claim.what_has_no_row_brings_no_payload),
     ],
     "backlog": [
         (" AND run_at <= %(until)s\n        UNION", guards_held.what_came_after_is_no_backlog),
         (" AND run_at <= %(until)s\n            AND tenant", guards_held.what_came_after_is_no_backlog),
-        ("WHERE %(scope)s <> 'queue' OR queue.queue = %(key)s", guards_held.the_backlog_of_another_is_none),
+        ("WHERE %(scope)s <> 'queue' OR queues.queue = %(key)s", guards_held.the_backlog_of_another_is_none),
         (
             "AND tenant_id = (SELECT id FROM jobs_tenant WHERE slug = %(key)s)",
             guards_held.the_backlog_of_another_is_none,
@@ -111,6 +113,29 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ("lease_token IS NULL AND ", guards_looks.what_runs_is_not_hopped_to),
         (" AND parked IS NULL", guards_looks.what_is_parked_is_not_hopped_to),
         ("queue = queue.name AND ", guards_looks.another_queue_is_not_hopped_to),
+        *(
+            (text, guards_looks.strangers_behind_a_known_head_are_noticed_when_they_may_run)
+            for text in (
+                "process_id IS NULL AND ",
+                "queue = queue.name AND process_id IS NULL AND ",
+                " AND parked IS NULL AND run_at <= now()",
+                " AND run_at <= now()\n            ORDER",
+                "\n        WHERE job_type <> ALL(%(types)s::text[])",
+            )
+        ),
+    ],
+    "fence": [
+        (text, guards_looks.a_stride_counts_what_a_claim_would_read)
+        for text in (
+            "queue = %(queue)s AND ",
+            "lease_token IS NULL AND ",
+            " AND parked IS NULL",
+            "tenant_id = pair.tenant_id AND ",
+            " AND priority = pair.priority::smallint",
+            "(run_at, job_id) > (pair.run_at, pair.job_id) AND ",
+            " AND run_at <= now()",
+            " - 1",
+        )
     ],
     "look": [
         ("process_id IS NULL AND ", guards_looks.what_runs_wakes_nobody),
@@ -134,7 +159,8 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
         ),
     ],
     "suspects": [(text, guards_looks.only_a_suspect_that_may_run_is_one) for text in SUSPECT],
-    "complete": [
+    "relay": guards_relay.RELAY,
+    "parts/ended": [
         (ENTRY_TOKEN, guards_settle.a_stolen_lease_completes_nothing),
         (" AND expires_at IS NULL", guards_settle.a_key_for_a_period_outlives_its_job),
         (
@@ -145,6 +171,7 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
             "DELETE FROM jobs_queueentry WHERE job_id = ANY(ARRAY(SELECT job_id FROM mine))",
             guards_settle.what_has_ended_waits_no_more,
         ),
+        (ENTRY_TOKEN, guards_relay.for_a_place_that_was_lost_nobody_starts),
     ],
     "end": [
         (ENTRY_TOKEN, guards_settle.a_stolen_lease_completes_nothing),
@@ -380,6 +407,7 @@ REPLACED = {
     "key.hash": "key.hash + 1",
     LIVE: "ANY(ARRAY['test.noop'])",
     **guards_rules.REPLACED_RULES,
+    **guards_relay.REPLACED_RELAY,
     "tenant.max_running - running.count": "tenant.max_running",
     "queue.max_running - running.count": "queue.max_running",
     "due_at, clock_timestamp()": "clock_timestamp()",

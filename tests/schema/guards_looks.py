@@ -175,13 +175,77 @@ def what_lies_before_the_floor_is_not_swept(here: Connection) -> None:
     assert not _swept(here, pair, floor=server_time(here) - HOUR / 2)
 
 
+# strides
+
+
+def _strangers(here: Connection) -> bool:
+    looks = _looks()
+    looks._see_all(here)
+    return looks.lines["q"].strangers
+
+
+def strangers_behind_a_known_head_are_noticed_when_they_may_run(here: Connection) -> None:
+    _due(here)
+    assert not _strangers(here)
+    job = schedule("test.echo", queue="q")
+    come_due(here)
+    assert _strangers(here)
+    for change in (*OUT_OF_THE_WAY, {"run_at": server_time(here) + HOUR}):
+        changed = QueueEntry.objects.filter(job_id=job.id)
+        changed.update(**change)
+        assert not _strangers(here)
+        changed.update(
+            lease_token=None, process_id=None, parked=None, queue="q", run_at=server_time(here) - HOUR
+        )
+
+
+def _fence(here: Connection, pair: Pair, **options: Any) -> datetime | None:
+    values = {
+        "queue": "q", "tenants": [pair[0]], "priorities": [pair[1]], "run_ats": [server_time(here) - HOUR],
+        "job_ids": [NIL], "stride": 2, **options,
+    }  # fmt: skip
+    return here.execute(load("fence"), values).fetchall()[0][0]  # type: ignore[no-any-return]
+
+
+def a_stride_counts_what_a_claim_would_read(here: Connection) -> None:
+    pair = _due(here)
+    job = schedule(queue="q")
+    second = QueueEntry.objects.filter(job_id=job.id)
+    come_due(here)
+    (run_at,) = second.values_list("run_at", flat=True)
+    assert _fence(here, pair) == run_at
+    assert _fence(here, pair, stride=3) is None
+    assert _fence(here, pair, run_ats=[run_at - timedelta(microseconds=1)]) is None
+    for change in (
+        *OUT_OF_THE_WAY,
+        {"tenant_id": 10**6},
+        {"priority": 5},
+        {"run_at": server_time(here) + HOUR},
+    ):
+        second.update(**change)
+        assert _fence(here, pair) is None
+        second.update(
+            tenant_id=pair[0], priority=0, lease_token=None, process_id=None, parked=None, queue="q",
+            run_at=run_at,
+        )  # fmt: skip
+
+
+def a_claim_ends_at_its_fence(here: Connection) -> None:
+    pair = _due(here)
+    mine = Claimer("q", process(here), ["test.noop"])
+    mine.ring.see(pair, 1, False, server_time(here) - HOUR)
+    mine.line.strangers = True
+    mine._stride = lambda connection, pairs: {pair: (server_time(here) - HOUR / 2, NIL)}  # type: ignore[method-assign]
+    assert mine._take(here, mine.ring.choose(9), 9, 9) == []
+
+
 # free
 
 
 def _is_free(here: Connection, tenant_id: int, oldest: int = 0) -> bool:
     mine = Claimer("test.noop", process(here), registry.names())
-    mine._counts.of[tenant_id] = Count(0)
-    mine._counts.of[tenant_id].oldest = oldest
+    mine.counts.of[tenant_id] = Count(0)
+    mine.counts.of[tenant_id].oldest = oldest
     ((_, wait),) = mine._ask(here, [tenant_id])
     return wait is None
 

@@ -25,6 +25,7 @@ from jobs.leases import (
     fetch,
     park,
     park_held,
+    relay,
     rescue,
     rescue_process,
     settle,
@@ -90,8 +91,24 @@ def _claim(recorder: Recorder) -> list[Claim]:
     assert limited.ring.limited
     limited.passed._asked = float("-inf")
     limited._bring_back(connection)
+    _relay(recorder, mine)
     _look(recorder, free.looks)
     return taken
+
+
+def _relay(recorder: Recorder, mine: int) -> None:
+    """Of a tenant under a limit."""
+    connection: Any = recorder
+    Tenant.objects.filter(slug="t02").update(max_running=NUMBER)
+    claimer = Claimer("q0", mine, registry.names())
+    held = [each for _ in range(3) for each in claimer.claim(recorder.connection, NUMBER, NUMBER)]
+    ended = [Settlement(each.held, Completed(), None) for each in held if each.tenant == "t02"]
+    relayed = relay(connection, claimer, next(iter(claimer.counts.of)), ended)
+    assert relayed
+    assert len(relayed.claims) == len(ended) > NUMBER / 20
+    settle(
+        recorder.connection, [Settlement(each.held, Completed(), None) for each in [*held, *relayed.claims]]
+    )
 
 
 def _look(recorder: Recorder, looks: Looks) -> None:

@@ -52,6 +52,7 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
     "lock_queue": ("", 1, 0),
     "lock_tenants": ("", 1, 0),
     "claim": ("jobs_queueentry_ready", 4, 1),
+    "relay": ("jobs_queueentry_ready", 8, 1),
     "payloads": ("jobs_job__.*_pkey", 2, 1),
     "known claims": ("jobs_queueentry_pkey", 1, 0),
     "all claims": ("jobs_queueentry_queue", 2, 0),

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, LiteralString
 
 import psycopg
 import pytest
 
 from jobs.clock import DatabaseClock
+from jobs.holds import hold
 from jobs.ids import ceil_ms
 from jobs.leases import Claimer, Looks, register
 from jobs.leases.looks import COMING
 from jobs.models import Job, ProcessKind
 from jobs.newjob import NewJob
-from tests.factories import schedule
+from tests.factories import schedule, server_time
 from tests.schema.explain import Recorder
 from tests.waiting import wait_until
 
@@ -87,6 +88,104 @@ def test_un_03_no_sweep_goes_back_behind_what_is_unknown(
     assert max(claimed() for _ in range(5)) <= 40
 
 
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stride is a thirtieth of what is unknown; one walk at the start, no other net."""
+    monkeypatch.setattr("jobs.leases.claim.STRIDE", MANY // 30)
+    monkeypatch.setattr("jobs.leases.looks.SHARE", 1e6)  # no second leap
+    for net in ("HOP", "SWEEP"):
+        monkeypatch.setattr(f"jobs.leases.looks.{net}", 3600.0)
+
+
+AGO = timedelta(minutes=1)
+BOTH_SIDES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "by time": ({"delay": -2 * AGO}, {"delay": -AGO}, {"delay": -AGO / 2}),
+    "by priority": ({"priority": 5}, {}, {"priority": -5}),
+    "by id": ({}, {}, {}),
+}
+"""How what is known before, what is unknown, and what is known behind is scheduled."""
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("sides", BOTH_SIDES)
+def test_un_03_what_is_known_before_and_behind_is_found_by_one_walk(
+    connection: Connection, sides: str
+) -> None:
+    mixed, begun = sides == "by id", server_time(connection)
+    for options, kind, digit in zip(BOTH_SIDES[sides], ("noop", "echo", "noop"), "18f", strict=True):
+        for n in range(1 if kind == "echo" else 3):
+            job = schedule(f"test.{kind}", queue=sides, **options)
+            put(connection, job, begun + options.get("delay", -AGO), f"{digit * 31}{n}" if mixed else job.pk)
+        if kind == "echo":
+            connection.execute(
+                COPIES.replace("clock_timestamp()", "run_at"), [MANY, f"{digit * 31}0" if mixed else job.pk]
+            )
+    claimer, recorder = stranger(connection, sides)
+    stand_in: Any = recorder
+    found = 0
+    for _ in range(100):
+        found += len(claimer.claim(stand_in, 500, 500))
+        if not claimer.waiting:
+            break
+    assert found == 6
+    strides = read(recorder, "claim", "fence", "hop")
+    assert strides <= (3 * MANY if mixed else MANY / 2), "of one instant in strides, which each go on,"
+    assert walks(recorder) <= 2, "and else by one look, page by page"
+    recorder.seen.clear()
+    for _ in range(5):
+        schedule(queue=sides, delay=-timedelta(milliseconds=1))
+        claimer.looks.forget()
+        assert len(claimer.claim(stand_in, 500, 500)) == 1
+    assert (read(recorder, "claim", "fence") <= 50, walks(recorder)) == (True, 0)
+
+
+@pytest.mark.usefixtures("small")
+def test_un_03_who_comes_back_before_them_costs_a_stride_and_no_walk(connection: Connection) -> None:
+    known, other = (schedule(f"test.{kind}", queue="back", delay=-AGO) for kind in ("noop", "echo"))
+    put(connection, known, known.due_at - AGO, known.pk)
+    connection.execute(COPIES.replace("clock_timestamp()", "run_at"), [MANY, other.pk])
+    claimer, recorder = stranger(connection, "back")
+    stand_in: Any = recorder
+    (claim,) = claimer.claim(stand_in, 500, 500)
+    assert claimer.claim(stand_in, 500, 500) == []
+    pair = (claim.tenant_id, claim.priority)
+    recorder.seen.clear()
+    for _ in range(3):
+        connection.execute(
+            "UPDATE jobs_queueentry SET lease_token = NULL, process_id = NULL WHERE job_id = %s", [known.pk]
+        )
+        claimer.ring.see(pair, 1, False, known.due_at - AGO, known.pk)
+        assert len(claimer.claim(stand_in, 500, 500)) == 1
+    assert read(recorder, "claim", "fence") <= 3 * 2 * (MANY / 30 + 10)
+
+
+@pytest.mark.usefixtures("small")
+def test_un_03_what_is_held_is_walked_once_and_then_in_strides(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.leases.claim.WALK", 0.0)
+    held = schedule("test.flaky", queue="held", delay=-AGO)
+    connection.execute(COPIES.replace("clock_timestamp()", "run_at"), [MANY, held.pk])
+    hold("type", "test.flaky")
+    mine = register(
+        connection, ProcessKind.WORKER, types=["test.noop", "test.flaky"], lease=timedelta(hours=1)
+    )
+    recorder = Recorder(connection)
+    stand_in: Any = recorder
+    claimer = Claimer("held", mine, ["test.noop", "test.flaky"])
+    assert claimer.claim(stand_in, 9, 9) == []
+    recorder.seen.clear()
+    for _ in range(3):
+        known = schedule(queue="held")
+        claimer.ring.see(
+            (known.tenant_id, 0), 1, False, held.due_at - AGO
+        )  # as if one had come back before them
+        claimer.claim(stand_in, 9, 9)
+        assert read(recorder, "claim", "fence") <= 40 * (MANY / 30 + 10)
+        assert max(seen.read for seen in recorder.seen if seen.name == "claim") <= MANY / 30 + 10
+        recorder.seen.clear()
+
+
 def test_un_03_what_comes_and_is_unknown_wakes_nobody_and_hides_nobody(connection: Connection) -> None:
     clock = DatabaseClock()
     looks = Looks(["q"], ["test.noop"], clock=clock)
@@ -107,8 +206,29 @@ def test_un_03_what_comes_and_is_unknown_wakes_nobody_and_hides_nobody(connectio
     assert soon <= line.last_at < soon + timedelta(milliseconds=500), "it is looked for when these have come"
 
 
-def read(recorder: Recorder) -> int:
-    """Rows that claims have looked at since the last call."""
-    rows = sum(seen.read for seen in recorder.seen if seen.name == "claim")
-    recorder.seen.clear()
+def stranger(connection: Connection, queue: str) -> tuple[Claimer, Recorder]:
+    """Who knows one of two types, the other of which another process knows."""
+    lease = timedelta(hours=1)
+    register(connection, ProcessKind.WORKER, types=["test.echo"], lease=lease)
+    mine = register(connection, ProcessKind.WORKER, types=["test.noop"], lease=lease)
+    return Claimer(queue, mine, ["test.noop"]), Recorder(connection)
+
+
+def put(connection: Connection, job: Job, run_at: datetime, job_id: Any) -> None:
+    """Its entry there, under this id."""
+    connection.execute(
+        "UPDATE jobs_queueentry SET run_at = %s, job_id = %s WHERE job_id = %s", [run_at, job_id, job.pk]
+    )
+
+
+def walks(recorder: Recorder) -> int:
+    """Looks at all that is due."""
+    return sum(seen.name == "look" and seen.read > MANY for seen in recorder.seen)
+
+
+def read(recorder: Recorder, *names: str) -> int:
+    """Rows that such statements have looked at; by default claims, since the last call."""
+    rows = sum(seen.read for seen in recorder.seen if seen.name in (names or ("claim",)))
+    if not names:
+        recorder.seen.clear()
     return rows

@@ -54,6 +54,25 @@ MUTANTS: Mutants = {
         (Looks._sweep, "max(SWEEP, SHARE * (time.monotonic() - begun))", "SWEEP"),
         (Looks.look, "if begun >= self._sweep_at:", "if True:"),
     ],
+    looks.test_strangers_are_remembered_until_the_next_hop: [
+        (Looks._see_all, "line.strangers = False", "pass"),
+        (Looks._see, "line.strangers |= flag", "pass"),
+        (
+            Looks._see,
+            "self.lines[queue].unknown = self.lines[queue].strangers = True",
+            "self.lines[queue].unknown = True",
+        ),
+    ],
+    looks.test_a_leap_goes_to_the_next_that_is_known_and_is_no_look_at_other_queues: [
+        (Looks.leap, "[line.queue]", "list(self.lines)"),
+        (Looks.leap, "first - INSTANT", "first"),
+        (Looks.leap, "found.get(pair)", "first"),
+        (Looks.leap, "self._now = before", "pass"),
+    ],
+    looks.test_a_leap_that_takes_long_is_made_seldom: [
+        (Looks.leap, "if begun < self._leap_at:", "if False:"),
+        (Looks.leap, "SHARE * (time.monotonic() - begun)", "0"),
+    ],
     # how far back
     looks.test_a_fresh_start_hops_and_looks_widely: [
         (Looks._hop, "self._narrow_or_wide(connection, True)", "self._narrow_or_wide(connection, False)"),
@@ -109,7 +128,7 @@ MUTANTS: Mutants = {
     ],
     # what is taken in
     looks.test_a_process_for_suspects_looks_for_them_alone: [
-        (Looks._narrow_or_wide, '"suspects": self.suspects', '"suspects": False')
+        (Looks._look, '"suspects": self.suspects', '"suspects": False')
     ],
     looks.test_the_clock_is_set_by_each_look: [(Looks._see, "self.clock.observe(moment)", "pass")],
     looks.test_an_unknown_type_counts_only_when_it_is_due: [

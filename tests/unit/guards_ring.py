@@ -55,6 +55,13 @@ MUTANTS: Mutants = {
         (Ring.see, BEHIND, "before < mark"),
         (Ring.see, BEHIND, "run_at < mark[0]"),
     ],
+    ring.test_a_leap_goes_on_to_what_is_known_and_never_back: [
+        (Ring.leap, "run_at or now", "now"),
+        (Ring.leap, "if run_at is None:", "if True:"),
+    ],
+    ring.test_a_leap_to_nothing_ends_at_its_moment: [
+        (Ring.leap, "if run_at is None:", "if False:"),
+    ],
     ring.test_a_mark_that_advances_never_goes_back: [
         (Ring.advance, "max(mark, self.marks[pair])", "mark"),
         (Ring.advance, "max(", "min("),
@@ -63,7 +70,7 @@ MUTANTS: Mutants = {
         (Ring.see, "min(before, self.floors.get(pair, before))", "before"),
         (Ring.see, "min(before, self.floors.get(pair, before))", "self.floors.get(pair, before)"),
     ],
-    ring.test_the_highest_priority_is_probed_first: [(Ring.choose, "reverse=True", "reverse=False")],
+    ring.test_the_highest_priority_is_probed_first: [(Ring.pairs_of, "reverse=True", "reverse=False")],
     ring.test_a_pair_that_ran_dry_is_left_out_until_it_is_seen_again: [
         (Ring.exhausted, "priorities.discard(priority)", "priorities.clear()"),
         (Ring.exhausted, "priorities.discard(priority)", "pass"),

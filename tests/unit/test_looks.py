@@ -175,3 +175,52 @@ def test_an_unknown_type_counts_only_when_it_is_due() -> None:
     server.finds("look", -0.1, pair=(2, 0))
     look_after(looks, server, 0.1)
     assert looks.lines["q"].unknown
+
+
+def test_strangers_are_remembered_until_the_next_hop() -> None:
+    server = Server()
+    looks = looks_of(server)
+    line = looks.lines["q"]
+    assert not line.strangers
+    server.finds("look", -0.1, flag=True)
+    look_after(looks, server, 0.1)
+    server.answers.clear()
+    look_after(looks, server, 0.1)
+    assert line.strangers
+    look_after(looks, server, HOP)
+    assert not line.strangers
+    server.answers["hop"] = [("q", None, None, None, None, True, 1, False)]
+    look_after(looks, server, HOP)
+    assert line.strangers
+    assert line.unknown
+
+
+def test_a_leap_goes_to_the_next_that_is_known_and_is_no_look_at_other_queues() -> None:
+    server = Server()
+    looks = looks_of(server, "q", "r")
+    line, other = looks.lines["q"], (2, 0)
+    for pair in (PAIR, other):
+        line.ring.see(pair, 1, False, at(-500))
+    look_after(looks, server, WIDE)
+    server.finds("look", -3)
+    server.passes(0.2)
+    looks.leap(server.connection, line, [PAIR, other])
+    assert server.last("look")["queues"] == ["q"]
+    assert server.last("look")["since"] < at(-500)
+    assert line.ring.marks == {PAIR: mark(-3), other: mark(WIDE + 0.2)}
+    assert ready(line.ring) == [PAIR]
+    look_after(looks, server, 0.1)
+    assert server.last("look")["since"] == at(WIDE) - BACK
+
+
+def test_a_leap_that_takes_long_is_made_seldom() -> None:
+    server = Server()
+    looks = looks_of(server)
+    line = looks.lines["q"]
+    line.ring.see(PAIR, 1, False, at(-500))
+    server.takes = 1.0
+    for seconds, made in ((0.0, True), (18.0, False), (2.0, True)):
+        server.passes(seconds)
+        before = len(server.sent)
+        looks.leap(server.connection, line, [PAIR])
+        assert (len(server.sent) > before) == made

@@ -168,3 +168,20 @@ def test_limits_are_told_and_taken_back() -> None:
     assert ring.limited == {1}, "a look does not know of all limits"
     ring.learn(1, 1, False)
     assert ring.limited == set()
+
+
+def test_a_leap_goes_on_to_what_is_known_and_never_back() -> None:
+    ring = Ring()
+    saw(ring, PAIR, 5, 9)
+    ring.leap(PAIR, at(8), at(20))
+    assert (ring.marks[PAIR], ready(ring)) == (mark(8), [PAIR])
+    ring.leap(PAIR, at(7), at(20))
+    assert (ring.marks[PAIR], ready(ring)) == (mark(8), [PAIR])
+    assert ring.floors[PAIR] == mark(5, 8)
+
+
+def test_a_leap_to_nothing_ends_at_its_moment() -> None:
+    ring = Ring()
+    saw(ring, PAIR, 5)
+    ring.leap(PAIR, None, at(20))
+    assert (ring.marks[PAIR], ready(ring)) == (mark(20), [])

@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +29,7 @@ from jobs.clock import boottime
 from jobs.conf import conf
 from jobs.management.arguments import names
 from jobs.models.process import ProcessKind
+from jobs.steady import time
 
 logger = logging.getLogger(__name__)
 
