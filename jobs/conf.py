@@ -67,6 +67,9 @@ class Conf:
     approve_above: int | None = None
     """A bulk operation on more jobs, or on nobody knows how many, begins when a second person has approved it; None:
     never."""
+    password_age: timedelta | None = None
+    """In the console, who changes limits or sets a bulk operation going has logged in or given the password in this
+    time; None: that is not asked for."""
 
     # tenants
     tenant_max_running: int | None = None

@@ -35,6 +35,14 @@ class InvalidValue(SchedulerError, ValueError):
         super().__init__(f"{field}: {message}")
 
 
+class ChangedSince(SchedulerError):
+    """What was to be taken back does not stand any more: somebody has changed it since."""
+
+
+class ActionNotFound(SchedulerError, LookupError):
+    """The audit has no such action that could be taken back, or not for who asks."""
+
+
 class TooManyReveals(SchedulerError):
     """Somebody has looked at the values of as many payloads as one may in an hour."""
 

@@ -89,8 +89,8 @@ def _free_vanished(cursor: Any, held_by: set[UUID]) -> set[UUID]:
     if not held_by:
         return set()
     cursor.execute(
-        "SELECT id FROM jobs_job WHERE id = ANY(%s::uuid[]) AND due_at = ANY(%s::timestamptz[])",
-        [list(held_by), dues_of(held_by)],
+        "SELECT id FROM jobs_job WHERE id = ANY(%(ids)s::uuid[]) AND due_at = ANY(%(dues)s::timestamptz[])",
+        {"ids": list(held_by), "dues": dues_of(held_by)},
     )
     gone = held_by - {job_id for (job_id,) in cursor.fetchall()}
     if gone:

@@ -11,7 +11,7 @@ from django.db import connections, models, transaction
 
 from jobs import moments
 from jobs.conf import MOST
-from jobs.errors import InvalidValue, UnknownTenant, describe
+from jobs.errors import ChangedSince, InvalidValue, UnknownTenant, describe
 from jobs.models import Queue, Tenant, TenantQueueLimit
 from jobs.slugs import slug_of
 
@@ -57,6 +57,43 @@ def limit(
             raise invalid(error) from None
         row.save(using=using)
     return row, before
+
+
+def undo(
+    before: dict[str, Any],
+    after: dict[str, Any],
+    *,
+    tenant: str | None = None,
+    queue: str | None = None,
+    using: str = "default",
+) -> tuple[Limited, dict[str, Any]]:
+    """Set `before` again where `after` still stands; both as the audit keeps them. ChangedSince, and nothing is done,
+    where it does not. Else as `limit`."""
+    with transaction.atomic(using), connections[using].cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [LOCK_TIMEOUT])
+        row = _row(tenant, queue, using)  # locked until the change is made
+        told = [
+            f"{field.replace('_', ' ')} is {_said(getattr(row, field))}, not {_said(left)}"
+            for field, left in _read(row, after).items()
+            if getattr(row, field) != left
+        ]
+        if told:
+            raise ChangedSince(f"somebody has changed this since: {', '.join(told)}")
+        return limit(_read(row, before), tenant=tenant, queue=queue, using=using)
+
+
+def _read(row: Limited, kept: dict[str, Any]) -> dict[str, Any]:
+    """What the audit keeps as text is a time again."""
+    times = {field.name for field in row._meta.get_fields() if isinstance(field, models.DateTimeField)}
+    return {
+        name: datetime.fromisoformat(value) if name in times and isinstance(value, str) else value
+        for name, value in kept.items()
+        if name in FIELDS[type(row)]
+    }
+
+
+def _said(value: Any) -> str:
+    return "empty" if value is None else str(value)
 
 
 def warning_of(row: Limited) -> str | None:

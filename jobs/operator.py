@@ -22,7 +22,7 @@ from django.db import connections, transaction
 from jobs import clock, holds, limiting, moving, scope, verbs
 from jobs import triage as triaging
 from jobs.errors import InvalidValue, TooManyReveals
-from jobs.models import ActionResult, Hold, OperatorAction, Triage
+from jobs.models import ActionResult, Hold, OperatorAction, Queue, Tenant, Triage
 from jobs.report import Report
 from jobs.text import scrub, storable
 
@@ -158,28 +158,34 @@ def limit(
     queue: str | None = None,
     reason: str = "",
     using: str = "default",
-) -> limiting.Limited:
+) -> tuple[limiting.Limited, OperatorAction]:
     """`limiting.limit` by this user, recorded with before and after."""
-    names = {name: value for name, value in (("tenant", tenant), ("queue", queue)) if value is not None}
-    require(
-        user,
-        "jobs.change_queue" if tenant is None else "jobs.change_tenant",
-        "limit",
-        dict(names),
-        reason,
-        using,
-    )
+    target = {name: value for name, value in (("tenant", tenant), ("queue", queue)) if value is not None}
+    require(user, limits_permission(target), "limit", target, reason, using)
     with transaction.atomic(using):
         row, before = limiting.limit(changes, tenant=tenant, queue=queue, using=using)
-        record(
-            user,
-            "limit",
-            {**names, "before": _plain(before), "after": _plain(changes)},
-            reason,
-            using,
-            changed=1,
-        )
-    return row
+        return row, record_limit(user, "limit", target, row, before, changes, reason, using)
+
+
+def limits_permission(target: dict[str, Any]) -> str:
+    """What it takes to change the limits of this tenant, queue, or tenant in a queue."""
+    return "jobs.change_tenant" if "tenant" in target else "jobs.change_queue"
+
+
+def record_limit(
+    user: User,
+    verb: str,
+    target: dict[str, Any],
+    row: limiting.Limited,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    reason: str,
+    using: str,
+) -> OperatorAction:
+    tenant_id = None if isinstance(row, Queue) else row.pk if isinstance(row, Tenant) else row.tenant_id
+    return record(
+        user, verb, target, reason, using, changed=1, before=_plain(before), after=_plain(after), tenant_id=tenant_id
+    )  # fmt: skip
 
 
 def triage(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import typing
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from jobs.conf import MOST_ATTEMPTS, conf
 from jobs.cron import recurrence
 from jobs.errors import CronError, NotConfigured, UnknownJobType
 from jobs.retry import Backoff, default_backoff
+from jobs.secret import is_secret
 from jobs.slugs import name_of, slug_of
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 Handler = Callable[..., Any]
 MAX_CONCURRENCY = 10_000
+_KEY = re.compile(r"[^\W\d][\w-]*")
 DEFAULT: Any = object()
 """Stands for `the setting's value`, where None has a meaning of its own."""
 
@@ -59,6 +62,8 @@ class JobType:
     crons: list[CronDeclaration] = field(default_factory=list)
     shown: tuple[str, ...] = ()
     """Paths in payload and result whose values everybody sees who may see the job."""
+    searchable: tuple[str, ...] = ()
+    """Paths in the payload by whose values everybody who may see the job may search for it."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.handler(*args, **kwargs)
@@ -164,6 +169,7 @@ def job_type(
     exclusive: bool = False,
     concurrency: int = 1,
     shown: Iterable[str] = (),
+    searchable: Iterable[str] = (),
 ) -> Callable[[Handler], JobType]:
     """Register the function below as the handler of `name`; it receives a Context and its payload.
 
@@ -171,7 +177,9 @@ def job_type(
     its writes to this database happen exactly once. `exclusive`: its process is killed at the end of a lease that
     could not be renewed. `concurrency`: how many run at once with one concurrency key. `shown`: paths in payload and
     result (`order.id`, `items.*.sku`) whose values the console shows to everybody who may see the job; of all others it
-    shows kinds only. NotConfigured for wrong options or a name that is taken.
+    shows kinds only. `searchable`: paths of keys in the payload (`order.id`) that the console's search takes, as in
+    `payload.order.id:17`; who may see the job can so find out their values. NotConfigured for wrong options or a name
+    that is taken.
     """
 
     def register(handler: Handler) -> JobType:
@@ -187,6 +195,7 @@ def job_type(
             concurrency,
             list(getattr(handler, "_cron_declarations", [])),
             (shown,) if isinstance(shown, str) else tuple(shown),
+            (searchable,) if isinstance(searchable, str) else tuple(searchable),
         )
         _check(made)
         registry.add(made)
@@ -218,14 +227,30 @@ def _check(made: JobType) -> None:
         )
     if made.atomic and (made.is_async or timeout is None):
         raise NotConfigured(f"@job_type({made.name!r}): an atomic handler is not async and has a timeout")
-    if any(not part for path in made.shown for part in path.split(".")):
-        raise NotConfigured(
-            f"@job_type({made.name!r}): a path of shown has a name between all dots, as in items.*.sku"
-        )
+    _check_paths(made)
     if inspect.isgeneratorfunction(made.handler) or inspect.isasyncgenfunction(made.handler):
         raise NotConfigured(f"@job_type({made.name!r}): the handler yields, and nobody would go through what")
     if not inspect.signature(made.handler).parameters:
         raise NotConfigured(f"@job_type({made.name!r}): the handler takes no context; add a first parameter")
+
+
+def _check_paths(made: JobType) -> None:
+    if any(not part for path in made.shown for part in path.split(".")):
+        raise NotConfigured(
+            f"@job_type({made.name!r}): a path of shown has a name between all dots, as in items.*.sku"
+        )
+    for path in made.searchable:
+        keys = path.split(".")
+        # Keys alone: a place in a list can be that of a header's value, whose name stands before it.
+        if not all(_KEY.fullmatch(key) for key in keys):
+            raise NotConfigured(
+                f"@job_type({made.name!r}): {path!r} of searchable is no path of keys that begin with a letter, as in "
+                "order.id"
+            )
+        if secret := next(filter(is_secret, keys), None):
+            raise NotConfigured(
+                f"@job_type({made.name!r}): {path!r} cannot be searchable: what is called {secret!r} is secret"
+            )
 
 
 def cron(

@@ -25,10 +25,10 @@ ROLES: dict[str, tuple[str, ...]] = {
     "support": ("view_job", "view_tenant", "view_crondefinition", "view_operation", "retry_job", "cancel_job",
                 "reschedule_job", "bulk_job"),
     "operator": (*_LOOK, *_ACT, *_CRON, *_HOLD, *_LIMIT, "bulk_job", "bulk_many", "share_view",
-                 "export_job", "triage_error", "mark_deploy", "view_metrics"),
+                 "export_job", "triage_error", "mark_deploy", "view_metrics", "view_health"),
     "lead": (*_LOOK, *_ACT, *_CRON, *_HOLD, *_LIMIT, "add_tenant", "bulk_job", "bulk_many", "bulk_any", "share_view",
-             "export_job", "triage_error", "mark_deploy", "view_metrics", "approve_operation", "reveal_payload", "view_operatoraction", "view_tenantmember", "add_tenantmember", "delete_tenantmember"),
-    "auditor": (*_LOOK, "view_operatoraction", "export_job", "view_metrics"),
+             "export_job", "triage_error", "mark_deploy", "view_metrics", "view_health", "approve_operation", "reveal_payload", "view_operatoraction", "view_tenantmember", "add_tenantmember", "delete_tenantmember"),
+    "auditor": (*_LOOK, "view_operatoraction", "export_job", "view_metrics", "view_health"),
 }  # fmt: skip
 """Codenames of the app's permissions. Support sees the tenants that it is a member of, for want of every_tenant."""
 

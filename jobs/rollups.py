@@ -8,13 +8,14 @@ others; then `Kind.ALL` is their sum and queues and types, which mix tenants, ar
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models.fields.json import KT
+from django.db.models.functions import JSONObject
 
 from jobs.histogram import Histogram
 from jobs.models.action import ActionResult, OperatorAction
@@ -28,6 +29,7 @@ OLD = timedelta(minutes=3)
 """Numbers that reach less far than this are told to be old: a dispatcher that does not run, or cannot keep up."""
 
 DEPLOYS = 20
+_OF_POINT = ("at", "due", "completed", "failed", "cancelled", "errors", "late", "ran", "ran_seconds")
 
 Slugs = Collection[str] | None
 
@@ -141,29 +143,29 @@ def series(
     *,
     slugs: Slugs = None,
 ) -> Series:
-    """The course of one queue, type or tenant, or of all (`Kind.ALL`, name ""). Two statements. Hours end with the last
+    """The course of one queue, type or tenant, or of all (`Kind.ALL`, name ""). One statement. Hours end with the last
     whole one; the open hour is not in them."""
     size = timedelta(seconds=step)
+    row = _series(kind, name, since, until, step, slugs).first()
     found: dict[datetime, Point] = {}
-    for row in _rows(kind, step, since, until, slugs, [name]):
-        point = _point(row)
-        found[row.at] = found[row.at] + point if row.at in found else point
+    for point in _points(row.points) if row else ():
+        found[point.at] = found[point.at] + point if point.at in found else point
     first = floor(since, step)
     count = max(0, -(-(until - first) // size))
     steps = [first + n * size for n in range(count)]
-    row = _with_deploys(RollupProgress.objects.all(), since, until).first()
     deploys = list(zip(row.deployed, row.deploys, strict=True))[::-1] if row and slugs is None else []
     return Series([found.get(at) or Point(at) for at in steps], size, row.first if row else None, deploys)
 
 
-def _with_deploys(found: Any, since: datetime, until: datetime) -> Any:
+def _series(kind: Kind, name: str, since: datetime, until: datetime, step: Step, slugs: Slugs) -> Any:
     """In the statement that says how far the numbers reach: a page has no statement to spare."""
-    rows = OperatorAction.objects.filter(
+    deploys = OperatorAction.objects.filter(
         verb="deploy", result=ActionResult.DONE, at__gte=since, at__lt=until
     ).order_by("-id")
-    return found.annotate(
-        deployed=ArraySubquery(rows.values("at")[:DEPLOYS]),
-        deploys=ArraySubquery(rows.values(name=KT("target__deploy"))[:DEPLOYS]),
+    return RollupProgress.objects.annotate(
+        points=_whole(_rows(kind, step, since, until, slugs, [name]), _OF_POINT),
+        deployed=ArraySubquery(deploys.values("at")[:DEPLOYS]),
+        deploys=ArraySubquery(deploys.values(name=KT("target__deploy"))[:DEPLOYS]),
     )
 
 
@@ -224,16 +226,37 @@ def forecast(
     return {name: sorted(minutes.items()) for name, minutes in found.items()}
 
 
-def capacity(since: datetime, until: datetime) -> float | None:
-    """The most jobs that ended in one minute of [since, until) in which jobs were waiting longer than 5 s (so that the
-    fleet was busy); None when that never happened: then what it can do is not known. One statement."""
-    busiest = 0
-    for row in _rows(Kind.ALL, Step.MINUTE, since, until, None, [""]):
-        point = _point(row)
-        share = point.late.share_within(timedelta(seconds=5))
-        if share is not None and share < 0.9:
-            busiest = max(busiest, point.ended)
-    return float(busiest) or None
+@dataclass(frozen=True)
+class Outlook:
+    due: Mapping[datetime, int]
+    """Jobs that come due, by minute of the next hour; those with none are missing."""
+    capacity: float | None
+    """The most jobs that ended in one minute in which jobs were waiting longer than 5 s (so that the fleet was busy); None:
+    that never happened, so that what it can do is not known. Nor is it told within a scope."""
+    as_of: datetime | None
+    """When this was counted; None: not yet."""
+
+
+def outlook(since: datetime, until: datetime, *, slugs: Slugs = None) -> Outlook:
+    """The next hour, beside what was managed in [since, until). One statement."""
+    managed = _rows(Kind.ALL, Step.MINUTE, since, until, None, [""])
+    row = RollupProgress.objects.annotate(
+        minutes=_whole(_of(Forecast, Kind.ALL, slugs, None), ("at", "due")),
+        points=_whole(managed if slugs is None else managed.none(), _OF_POINT),
+    ).first()
+    if row is None:
+        return Outlook({}, None, None)
+    due: dict[datetime, int] = defaultdict(int)
+    for minute in row.minutes or ():
+        due[_moment(minute["at"])] += minute["due"]
+    return Outlook(due, _busiest(_points(row.points)), row.foreseen_at)
+
+
+def _busiest(points: Iterable[Point]) -> float | None:
+    shares = ((point.late.share_within(timedelta(seconds=5)), point.ended) for point in points)
+    return (
+        float(max((ended for share, ended in shares if share is not None and share < 0.9), default=0)) or None
+    )
 
 
 def floor(moment: datetime, step: int) -> datetime:
@@ -266,6 +289,21 @@ def _of(model: Any, kind: Kind, slugs: Slugs, names: Iterable[str] | None) -> An
         wanted = slugs if names is None else set(names) & set(slugs)
         return model.objects.filter(kind=Kind.TENANT, name__in=list(wanted))
     return model.objects.none()
+
+
+def _whole(rows: Any, names: Sequence[str]) -> ArraySubquery:
+    """Rows as one value of another row."""
+    return ArraySubquery(rows.values(read=JSONObject(**{name: name for name in names})))
+
+
+def _points(read: Iterable[Any] | None) -> Iterator[Point]:
+    """None: Django did not ask, since there can be none."""
+    return (_point(Rollup(**{**each, "at": _moment(each["at"])})) for each in read or ())
+
+
+def _moment(text: str) -> datetime:
+    """Of JSON."""
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
 def _point(row: Rollup) -> Point:

@@ -15,15 +15,16 @@ from django.utils.html import format_html, format_html_join
 from django.views.decorators.http import require_POST
 
 from jobs import scope
-from jobs.console import exporting, show
+from jobs.console import exporting, show, undo
 from jobs.console.base import ReadOnly
+from jobs.console.page import in_zone
 from jobs.models import ActionResult, OperatorAction
 
 VERBS = (
     "retry", "cancel", "reschedule", "prioritize", "move", "reveal", "retry all", "cancel all", "reschedule all",
     "prioritize all", "move all", "undo all", "pause operation", "resume operation", "stop operation", "undo operation",
-    "approve operation", "pace operation", "add", "change", "delete", "pause", "resume", "limit", "run", "backfill", "rezone", "triage",
-    "deploy", "export",
+    "approve operation", "pace operation", "add", "change", "delete", "pause", "resume", "limit", "undo limit", "run", "backfill", "rezone", "triage",
+    "deploy", "export", "bundle", "confirm password",
 )  # fmt: skip
 
 
@@ -98,7 +99,20 @@ class OperatorActionAdmin(ReadOnly):
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view
         export = view(require_POST(partial(exporting.audit, self)))
-        return [path("export/", export, name="jobs_operatoraction_export"), *super().get_urls()]
+        return [
+            path("export/", export, name="jobs_operatoraction_export"),
+            path("<int:object_id>/undo/", view(in_zone(self.undo_view)), name="jobs_operatoraction_undo"),
+            *super().get_urls(),
+        ]
+
+    def undo_view(self, request: HttpRequest, object_id: int) -> HttpResponse:
+        return undo.view(self, request, object_id)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        url = undo.url_for(request.user, object_id)
+        return super().change_view(request, object_id, form_url, {"undo_url": url, **(extra_context or {})})
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -163,13 +177,16 @@ class OperatorActionAdmin(ReadOnly):
 
     @admin.display(description="target")
     def what(self, action: OperatorAction) -> str:
-        """The jobs and the operation as links; whatever else there is by its name."""
-        rest = {name: value for name, value in action.target.items() if name not in ("jobs", "operation")}
+        """The jobs, the operation and the action undone as links; whatever else there is by its name."""
+        linked = ("jobs", "operation", "action")
+        rest = {name: value for name, value in action.target.items() if name not in linked}
         links = [
             (show.link("job", show.visible(job), show.visible(job)),) for job in action.target.get("jobs", [])
         ]
         if operation := action.operation_id:
             links.append((show.link("operation", operation, f"operation {operation}"),))
+        if undone := action.target.get("action"):
+            links.append((show.link("operatoraction", undone, f"action {show.visible(undone)}"),))
         facts = [(show.clean(name).replace("_", " "), _text(value)) for name, value in rest.items()]
         return format_html(
             '<ul class="plain">{}{}</ul>',

@@ -8,6 +8,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.http import HttpRequest
 from django.utils import timezone
 
+from jobs.console.places import NoPlace, place
 from jobs.console.searching import SHIPPED, Search, views
 from jobs.scope import scope_of
 from jobs.search import Found, find
@@ -26,6 +27,8 @@ class JobList(ChangeList):
     notices: list[str]
     older: str | None = None
     newer: str | None = None
+    unread: str = ""
+    """Why nothing was looked at."""
     shipped = SHIPPED
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> Any:
@@ -42,11 +45,19 @@ class JobList(ChangeList):
         self.found = Found([])
         if self.form.query:
             try:
-                self.found = find(
-                    self.form.query, after=self.form.after, before=self.form.before, size=self.list_per_page
-                )
+                with place(request):
+                    self.found = find(
+                        self.form.query,
+                        after=self.form.after,
+                        before=self.form.before,
+                        size=self.list_per_page,
+                    )
             except TooSlow:  # even the page's own rows: a lock, or a server in trouble
-                self.notices.append("This search took too long and was stopped. Nothing was found out.")
+                self.unread = "This search took too long and was stopped. Nothing was found out."
+            except NoPlace:
+                self.unread = (
+                    "Other pages of yours are still being read. Nothing was searched: load this again."
+                )
         if self.found.older:
             self.older = self.get_query_string({"after": place_text(self.found.older), "before": None})
         if self.found.newer:

@@ -60,7 +60,6 @@ class CronShare:
 @dataclass(frozen=True)
 class Forecast:
     minutes: Sequence[Minute]
-    tops: Sequence[Top]
     crons: Sequence[CronShare]
     is_cut: bool
     """Not all cron definitions were worked out."""
@@ -102,31 +101,38 @@ def forecast(slugs: tuple[str, ...] | None = None) -> Forecast:
     now = clock.now()
     start = rollups.floor(now, 60)
     end = start + MINUTES * MINUTE
-    progress = rollups.progress()
-    due = dict(rollups.forecast(Kind.ALL, slugs=slugs).get("", ()))
+    ahead = rollups.outlook(now - MEASURED, now, slugs=slugs)
     fires, crons, is_cut = _fires(now, end, slugs)
-    tops: dict[str, list[tuple[str, int]]] = {}
-    values = {"top": TOP, "every": slugs is None, "slugs": list(slugs or ())}
-    for kind, name, count in rows(load("console/forecast_top"), values):
-        tops.setdefault(kind, []).append((name, count))
+    minutes = (start + n * MINUTE for n in range(MINUTES))
     return Forecast(
-        [Minute(at, due.get(at, 0), fires[at]) for at in (start + n * MINUTE for n in range(MINUTES))],
-        [Top(label, tops.get(kind, [])) for kind, label in _KINDS if slugs is None or kind == Kind.TENANT],
+        [Minute(at, ahead.due.get(at, 0), fires[at]) for at in minutes],
         crons,
         is_cut,
-        rollups.capacity(now - MEASURED, now) if slugs is None else None,
-        progress.foreseen if progress else None,
+        ahead.capacity,
+        ahead.as_of,
     )
+
+
+@remembered(20)
+def tops(slugs: tuple[str, ...] | None) -> list[Top]:
+    """Which queues, types and tenants the hour's jobs are of; within a scope, which tenants."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    values = {"top": TOP, "every": slugs is None, "slugs": list(slugs or ())}
+    for kind, name, count in rows(load("console/forecast_top"), values):
+        found.setdefault(kind, []).append((name, count))
+    return [Top(label, found.get(kind, [])) for kind, label in _KINDS if slugs is None or kind == Kind.TENANT]
 
 
 _KINDS = ((Kind.QUEUE.value, "Queue"), (Kind.TYPE.value, "Type"), (Kind.TENANT.value, "Tenant"))
 
 
 def gather(request: HttpRequest) -> dict[str, Any]:
-    slugs = slugs_of(request.user)
-    found = forecast(None if slugs is None else tuple(slugs))
+    seen = slugs_of(request.user)
+    slugs = None if seen is None else tuple(seen)
+    found = forecast(slugs)
     return {
         "forecast": found,
+        "tops": tops(slugs),
         "chart": chart(found, getattr(request, "current_app", None) or "admin"),
         "is_old": rollups.is_old(found.as_of, clock.now()),
         "measured": MEASURED,

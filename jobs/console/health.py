@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import django
 import psycopg
-from django.db import DatabaseError, Error, transaction
+from django.db import DatabaseError, Error, connections, transaction
 from django.http import HttpRequest
 
 from jobs import clock
@@ -22,7 +22,7 @@ from jobs.console.reading import rows
 from jobs.console.remember import remembered
 from jobs.cron import tzdata
 from jobs.errors import SchedulerError
-from jobs.partitions import Plan, Step, bounds, plan
+from jobs.partitions import Plan, Step, bounds, plan, read_days, ready
 from jobs.sql import load
 
 READY = 3
@@ -84,10 +84,15 @@ def gather(request: HttpRequest) -> dict[str, Any]:
     }
 
 
+@remembered(30)
 def ready_days(using: str = "default") -> int | None:
-    """Complete days from today on; None: that could not be read."""
-    planned, _ = _plan(using)
-    return None if planned is None else planned.ready
+    """Complete days from today on; None: that could not be read. One statement."""
+    now = clock.now(using)
+    try:
+        with transaction.atomic(using), connections[using].cursor() as cursor:
+            return ready(read_days(cast(Any, cursor)), now)
+    except DatabaseError:
+        return None
 
 
 @remembered(30)
@@ -174,7 +179,7 @@ def _transactions(server: dict[str, Any]) -> Check:
     if not old:
         return Check("ok", "Long transactions", "None is older than 5 minutes.")
     worst = old[0]
-    told = f"{show.visible(worst['name'] or 'a session')} (pid {worst['pid']}) is open for {lasting(worst['seconds'])}."
+    told = f"The oldest, pid {worst['pid']}, is open for {lasting(worst['seconds'])}."
     return Check("warning", "Long transactions", told, "It keeps vacuum from cleaning the queue.")
 
 

@@ -14,7 +14,7 @@ from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
 from jobs import scope
-from jobs.console import commands, detail, exporting, me, named, saving, show, triage
+from jobs.console import bundle, commands, detail, exporting, me, named, saving, show, triage
 from jobs.console.base import ReadOnly
 from jobs.console.changelist import JobList
 from jobs.console.operations import operation_verbs
@@ -80,6 +80,7 @@ class JobAdmin(ReadOnly):
             path("me/", view(partial(me.view, self)), name="jobs_job_me"),
             path("errors/triage/", view(in_zone(partial(triage.view, self))), name="jobs_job_triage"),
             path("export/", view(require_POST(partial(exporting.jobs, self))), name="jobs_job_export"),
+            path("health/bundle/", view(require_POST(partial(bundle.view, self))), name="jobs_job_bundle"),
             path("views/save/", view(require_POST(partial(saving.save, self))), name="jobs_job_save_view"),
             path(
                 "views/<int:pk>/forget/",

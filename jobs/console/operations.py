@@ -16,16 +16,18 @@ from django.views.decorators.http import require_POST
 from django.views.defaults import permission_denied
 
 from jobs import operations, operator
-from jobs.console import show
+from jobs.console import password, show
 from jobs.console.arguments import Arguments
 from jobs.console.base import ReadOnly
 from jobs.console.origin import person
 from jobs.console.page import LIVE, fragment, in_zone, live_part, live_url
+from jobs.console.places import NoPlace, place
 from jobs.models import Operation, OperationState
 from jobs.models.operation import OPEN, OVER
 from jobs.operations.control import visible
 from jobs.operations.holding import target_of
 from jobs.operations.limits import APPROVE, BULK, RATE, RATES
+from jobs.operations.preview import Preview
 from jobs.search import SearchError
 from jobs.search.guard import TooSlow
 from jobs.search.terms import MAX_LENGTH
@@ -44,6 +46,8 @@ CONTROLS = {
     "stop": operations.stop,
     "undo": operations.undo,
 }
+HALTING = ("pause", "stop")
+"""These are never kept waiting for a password."""
 PIECES = 50
 
 
@@ -134,15 +138,9 @@ class OperationAdmin(ReadOnly):
             "effect": EFFECTS[verb],
             "max_length": MAX_LENGTH,
         }
-        try:
-            found = operations.preview(user, verb, line)
-        except SearchError as error:
-            return self._page(
-                request, "operation_new", context | {"problem": error, "pointer": error.pointer(line)}
-            )
-        except TooSlow:
-            problem = "This search takes too long even for a preview: narrow it."
-            return self._page(request, "operation_new", context | {"problem": problem})
+        found, problem = _preview(request, verb, line)
+        if found is None:
+            return self._page(request, "operation_new", context | problem)
         form = OperationForm(
             verb,
             found.to_type if found.must_type else None,
@@ -150,6 +148,8 @@ class OperationAdmin(ReadOnly):
             request.POST if request.method == "POST" else None,
         )
         if request.method == "POST" and form.is_valid():
+            if asked := password.ask(self, request, f"{request.path}?{urlencode({'q': line})}"):
+                return asked
             try:
                 made = operations.submit(
                     user, verb, str(found.query), form.cleaned_data["reason"], rate=form.cleaned_data["rate"], arguments=form.arguments(),
@@ -170,6 +170,8 @@ class OperationAdmin(ReadOnly):
         if verb not in (*CONTROLS, "pace"):
             raise Http404
         back = reverse("admin:jobs_operation_change", args=[object_id])
+        if verb not in HALTING and (asked := password.ask(self, request, back)):
+            return asked
         try:
             done = _control(request, object_id, verb)
         except operator.Denied as error:
@@ -247,6 +249,20 @@ class OperationAdmin(ReadOnly):
     @admin.display(description="when")
     def started(self, operation: Operation) -> str:
         return show.moment(operation.created_at)
+
+
+def _preview(request: HttpRequest, verb: str, line: str) -> tuple[Preview | None, dict[str, Any]]:
+    """What would be done, or what the page says instead."""
+    try:
+        with place(request):
+            return operations.preview(request.user, verb, line), {}
+    except SearchError as error:
+        return None, {"problem": error, "pointer": error.pointer(line)}
+    except TooSlow:
+        return None, {"problem": "This search takes too long even for a preview: narrow it."}
+    except NoPlace:
+        told = "Other pages of yours are still being read. Nothing was started: try again."
+        return None, {"problem": told}
 
 
 def _progress(operation: Operation) -> dict[str, Any]:

@@ -16,15 +16,16 @@ from jobs.console.queues import NAMES, QueueLine, queue_lines
 from jobs.console.reading import rows
 from jobs.console.remember import remembered
 from jobs.console.sections import address, named
-from jobs.console.types import type_lines
-from jobs.models import Operation, OperationState, ProcessKind
+from jobs.console.types import CAP
+from jobs.models import OperationState
 from jobs.models.rollup import Kind
+from jobs.operations.control import visible
 from jobs.operations.limits import APPROVE
 from jobs.scope import slugs_of
 from jobs.sql import load
 from jobs.triage import BACK
 
-FULL = 20
+FULL, ASKED = 20, 100
 SHOWN = 8
 """Queues that the overview lists, the worst first."""
 
@@ -47,64 +48,86 @@ class FullTenant:
     running: int
 
 
-@remembered(5)
-def full_tenants(using: str = "default") -> list[FullTenant]:
-    """Those that run as many jobs as they may."""
-    return [FullTenant(*row) for row in rows(load("console/full_tenants"), {"limit": FULL}, using)]
-
-
 @dataclass(frozen=True)
 class Pulse:
-    """What the head of the page says."""
+    """What may stand in the way."""
 
     now: datetime
-    queues: Sequence[QueueLine]
-    waiting: Count
-    running: int
-    oldest: QueueLine | None
     workers: int
     dispatchers: int
     lost: int
-    lag: timedelta | None
     ever: bool
-    """Something has been scheduled, or some process ran, in the last day."""
+    """Some process ran in the last day."""
+    oldest: datetime | None
+    """The timer that dispatch should have moved first."""
+    full: Sequence[FullTenant]
+    """Those that run as many jobs as they may."""
+    parked: Sequence[tuple[str, Count]]
+    """Jobs of types that no live worker knows."""
+    asked: Sequence[tuple[int, int | None]]
+    """Operations that ask for approval, and who started each."""
+
+    @property
+    def lag(self) -> timedelta | None:
+        return None if self.oldest is None else max(self.now - self.oldest, timedelta())
 
 
-def pulse() -> Pulse:
-    lines = queue_lines()[:NAMES]
-    processes = [*fleet.process_lines(fleet.WORKING), *fleet.process_lines(fleet.DISPATCHING)]
-    live = [line for line in processes if line.is_live]
-    waits = [line for line in lines if line.oldest is not None]
-    waiting = sum(line.waiting.value for line in lines)
-    capped = any(line.waiting.is_capped for line in lines)
-    return Pulse(
-        now=clock.now(),
-        queues=lines,
-        waiting=Count(waiting, waiting if capped else None),
-        running=sum(line.running for line in lines),
-        oldest=max(waits, key=lambda line: line.wait or timedelta(), default=None),
-        workers=sum(line.kind == ProcessKind.WORKER for line in live),
-        dispatchers=sum(line.kind == ProcessKind.DISPATCHER for line in live),
-        lost=sum(line.state == "lost" for line in processes),
-        lag=fleet.dispatch_lag(),
-        ever=bool(processes) or any(line.waiting or line.later or line.running for line in lines),
+@remembered(3)
+def pulse(using: str = "default") -> Pulse:
+    now = clock.now(using)
+    values = {"start": now - fleet.LOOK_BACK, "end": now, "full": FULL, "cap": CAP, "asked": ASKED}
+    ((moment, workers, dispatchers, lost, ever, oldest, full, parked, asked),) = rows(
+        load("console/pulse"), values, using
     )
+    tenants = [FullTenant(*each) for each in full]
+    types = [(name, Count(jobs, CAP)) for name, jobs in parked]
+    return Pulse(moment, workers, dispatchers, lost, ever, oldest, tenants, types, asked)
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the head of the page says."""
+
+    pulse: Pulse
+    queues: Sequence[QueueLine]
+
+    @property
+    def waiting(self) -> Count:
+        counts = [line.waiting for line in self.queues]
+        waiting = sum(count.value for count in counts)
+        return Count(waiting, waiting if any(count.is_capped for count in counts) else None)
+
+    @property
+    def running(self) -> int:
+        return sum(line.running for line in self.queues)
+
+    @property
+    def oldest(self) -> QueueLine | None:
+        waits = [line for line in self.queues if line.oldest is not None]
+        return max(waits, key=lambda line: line.wait or timedelta(), default=None)
+
+    @property
+    def ever(self) -> bool:
+        """Something has been scheduled, or some process ran, in the last day."""
+        return self.pulse.ever or any(line.waiting or line.later or line.running for line in self.queues)
 
 
 def gather(request: HttpRequest) -> dict[str, Any]:
     """Of everything; for who sees some tenants alone, of these."""
     if (slugs := slugs_of(request.user)) is not None:
         return _own(request, tuple(slugs))
-    now = pulse()
+    head = Head(pulse(), queue_lines()[:NAMES])
     failed = errors.failures("1h")
-    full = full_tenants()
     told = course.course(Kind.ALL, "", request.GET.get("span", ""))
     ahead = forecast.forecast()
-    problems = [*_problems(now, failed, full, told, ahead), *_of_approvals(request.user)]
+    user = request.user
+    asked = [pk for pk, author in head.pulse.asked if author != user.pk] if _may_approve(user) else []
+    problems = [*_problems(head, failed, told, ahead), *_of_approvals(asked)]
     problems.sort(key=lambda problem: problem.state)
-    worst = sorted(now.queues, key=_urgency)[:SHOWN]
+    worst = sorted(head.queues, key=_urgency)[:SHOWN]
     return {
-        "pulse": now,
+        "head": head,
+        "pulse": head.pulse,
         "problems": problems,
         "state": problems[0].state if problems else "ok",
         "course": told,
@@ -115,18 +138,20 @@ def gather(request: HttpRequest) -> dict[str, Any]:
         "ahead_chart": forecast.chart(ahead),
         "failed": failed,
         "groups": failed.groups[:5],
-        "full": full,
         "lines": worst,
-        "more": max(len(now.queues) - len(worst), 0),
+        "more": max(len(head.queues) - len(worst), 0),
     }
 
 
 def _own(request: HttpRequest, slugs: tuple[str, ...]) -> dict[str, Any]:
     told = course.course(Kind.ALL, "", request.GET.get("span", ""), slugs)
     ahead = forecast.forecast(slugs)
+    asked = visible(request.user).filter(state=OperationState.ASKED).exclude(author_id=request.user.pk)
+    found = asked.order_by("pk").values_list("pk", flat=True)[:ASKED] if _may_approve(request.user) else []
     return {
         "own": True,
         "slugs": slugs,
+        "problems": list(_of_approvals(list(found))),
         "standing": rollups.backlog(Kind.ALL, slugs=slugs).get("", rollups.Standing("")),
         "course": told,
         "spans": list(course.SPANS),
@@ -144,18 +169,14 @@ def _urgency(line: QueueLine) -> tuple[bool, bool, timedelta, int, str]:
 
 
 def _problems(
-    now: Pulse,
-    failed: errors.Failures,
-    full: Sequence[FullTenant],
-    told: course.Course,
-    ahead: forecast.Forecast,
+    head: Head, failed: errors.Failures, told: course.Course, ahead: forecast.Forecast
 ) -> Iterator[Problem]:
-    yield from _of_processes(now)
-    yield from _of_numbers(now, told, ahead)
-    yield from _of_queues(now.queues)
-    yield from _of_types()
+    yield from _of_processes(head)
+    yield from _of_numbers(head.pulse, told, ahead)
+    yield from _of_queues(head.queues)
+    yield from _of_types(head.pulse)
     yield from _of_days()
-    for tenant in full[:3]:
+    for tenant in head.pulse.full[:3]:
         text = f"Tenant {show.visible(tenant.slug)} runs {tenant.running} of {tenant.max_running} jobs: others of its wait."
         if tenant.max_running == 0:
             text = f"Tenant {show.visible(tenant.slug)} may run no job: its limit is 0."
@@ -163,13 +184,14 @@ def _problems(
     yield from _of_errors(failed)
 
 
-def _of_approvals(user: Any) -> Iterator[Problem]:
-    """What others have asked for and this user may approve."""
-    if not user.has_perm(APPROVE):
-        return
-    asked = Operation.objects.filter(state=OperationState.ASKED).exclude(author_id=user.pk)
-    if found := list(asked.order_by("pk").values_list("pk", flat=True)[:FULL]):
-        told = f"{many(Count(len(found), FULL), 'operation waits', 'operations wait')} for your approval."
+def _may_approve(user: Any) -> bool:
+    return bool(user.has_perm(APPROVE) and user.has_perm("jobs.view_operation"))
+
+
+def _of_approvals(found: Sequence[int]) -> Iterator[Problem]:
+    """What others have asked for and this user may see and approve."""
+    if found:
+        told = f"{many(Count(len(found), ASKED), 'operation waits', 'operations wait')} for your approval."
         first = address("jobs_operation_change", object_id=found[0])
         yield Problem("warning", told, first, "the first" if len(found) > 1 else "it")
 
@@ -188,12 +210,13 @@ def _of_errors(failed: errors.Failures) -> Iterator[Problem]:
     yield Problem("warning", f"{text}.", address("jobs_job_errors") + "?span=1h", "errors")
 
 
-def _of_processes(now: Pulse) -> Iterator[Problem]:
+def _of_processes(head: Head) -> Iterator[Problem]:
+    now = head.pulse
     workers, dispatchers = address("jobs_process_workers"), address("jobs_process_dispatchers")
-    if not now.dispatchers and now.ever:
+    if not now.dispatchers and head.ever:
         yield Problem("alarm", "No dispatcher is alive: nothing new comes due.", dispatchers, "dispatchers")
-    if not now.workers and (now.waiting or now.running):
-        told = f"No worker is alive; {many(now.waiting, 'job is', 'jobs are')} due."
+    if not now.workers and (head.waiting or head.running):
+        told = f"No worker is alive; {many(head.waiting, 'job is', 'jobs are')} due."
         yield Problem("alarm", told, workers, "workers")
     if now.lag is not None and now.lag > timedelta(seconds=10):
         yield Problem("alarm", f"Dispatch is {lasting(now.lag)} behind.", dispatchers, "dispatchers")
@@ -239,12 +262,10 @@ def _of_queues(lines: Sequence[QueueLine]) -> Iterator[Problem]:
         )
 
 
-def _of_types() -> Iterator[Problem]:
-    for line in [line for line in type_lines() if line.parked][:3]:
-        told = (
-            f"{many(line.parked, 'job')} of type {show.visible(line.name)} parked: no live worker knows it."
-        )
-        yield Problem("warning", told, named("jobs_job_type", line.name), "type")
+def _of_types(now: Pulse) -> Iterator[Problem]:
+    for name, jobs in now.parked[:3]:
+        told = f"{many(jobs, 'job')} of type {show.visible(name)} parked: no live worker knows it."
+        yield Problem("warning", told, named("jobs_job_type", name), "type")
 
 
 def _of_days() -> Iterator[Problem]:

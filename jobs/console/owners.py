@@ -12,15 +12,16 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
-from jobs import clock, tenants
-from jobs.console import show
+from jobs import clock, limiting, operator, tenants
+from jobs.console import password, show, undo
 from jobs.console import tenants as faring
 from jobs.console.amounts import lasting
 from jobs.console.audited import Audited
+from jobs.console.origin import person
 from jobs.console.page import LIVE, fragment, live_part, live_url
 from jobs.console.pages import QUEUE, QUEUES
 from jobs.console.seen import SeenForm
-from jobs.errors import TenantInUse
+from jobs.errors import SchedulerError, TenantInUse
 from jobs.models import Queue, Tenant
 from jobs.scope import scope_of
 
@@ -34,14 +35,35 @@ class Limited(Audited):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return (self.name_field,) if obj else ()
 
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        if asked := password.ask(self, request):
+            return asked
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except SchedulerError as error:  # what the form could not know, as a tenant that is deleted meanwhile
+            self.message_user(request, f"Nothing was changed: {error}", messages.ERROR)
+            return HttpResponseRedirect(request.path)
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        return password.ask(self, request) or super().delete_view(request, object_id, extra_context)
+
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        if obj.max_running == 0:
-            self.message_user(
-                request,
-                f"{self.opts.verbose_name} {obj}: max running is 0, so none of its jobs starts until that is changed.",
-                messages.WARNING,
+        if not change:
+            super().save_model(request, obj, form, change)
+            if warning := limiting.warning_of(obj):
+                self.message_user(request, warning, messages.WARNING)
+        elif changes := {name: form.cleaned_data[name] for name in form.changed_data}:
+            names = {str(self.opts.model_name): getattr(obj, self.name_field)}
+            row, action = operator.limit(
+                person(request), changes, **names, using=router.db_for_write(self.model)
             )
+            undo.offer(self, request, row, action)
 
     @admin.display(description="max running")
     def limit(self, row: Queue | Tenant) -> Any:

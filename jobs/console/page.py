@@ -14,6 +14,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.cache import get_conditional_response
 
+from jobs.console.places import NoPlace, answered, place
 from jobs.console.preferences import preferences
 from jobs.scope import scope_of
 from jobs.search.guard import PATIENCE, TooSlow, bounded
@@ -60,19 +61,21 @@ def console_page(
             "live_url": live_url(request),
             "parent": parent,
         }
-        return TemplateResponse(request, template, context).render()
+        return answered(request, TemplateResponse(request, template, context).render())
 
 
 def live_part(request: HttpRequest, name: str, gather: Gather, using: str = "default") -> str:
-    """The markup of the refreshing part; of one that took too long, what to do about it."""
+    """The markup of the refreshing part; of one that took too long or had no place, what to do about it."""
+    again = request.GET.copy()
+    again.pop(LIVE, None)
+    context = {"patience": f"{PATIENCE.total_seconds():g} s", "again": f"?{again.urlencode()}"}
     try:
-        with bounded(using):
+        with place(request, using), bounded(using):
             context = gather(request)
     except TooSlow:
-        again = request.GET.copy()
-        again.pop(LIVE, None)
-        context = {"patience": f"{PATIENCE.total_seconds():g} s", "again": f"?{again.urlencode()}"}
-        return render_to_string("jobs/live/_too_slow.html", context, request)
+        name = "_too_slow"
+    except NoPlace:
+        name = "_no_place"
     return render_to_string(f"jobs/live/{name}.html", context, request)
 
 
@@ -81,7 +84,7 @@ def fragment(request: HttpRequest, part: str) -> HttpResponse:
     etag = f'"{hashlib.blake2b(part.encode(), digest_size=12).hexdigest()}"'
     response = get_conditional_response(request, etag=etag, response=HttpResponse(part)) or HttpResponse(part)
     response["ETag"] = etag
-    return response
+    return answered(request, response)
 
 
 def live_url(request: HttpRequest, path: str | None = None) -> str:
@@ -99,6 +102,6 @@ def in_zone(view: View) -> View:
             response = view(request, *args, **kwargs)
             if isinstance(response, TemplateResponse) and not response.is_rendered:
                 response.render()
-        return response
+        return answered(request, response)
 
     return zoned

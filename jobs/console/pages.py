@@ -26,6 +26,7 @@ class PageOf:
     permission: str = "jobs.view_job"
     mixes_tenants: bool = True
     """Only for who sees all of them."""
+    template: str = "jobs/page.html"
 
     def view(self, admin: Any) -> Callable[..., HttpResponse]:
         def page_view(request: HttpRequest) -> HttpResponse:
@@ -41,6 +42,7 @@ class PageOf:
                 permission=self.permission,
                 mixes_tenants=self.mixes_tenants,
                 section=self.section,
+                template=self.template,
             )
 
         return page_view
@@ -53,7 +55,7 @@ JOB_PAGES = (
     PageOf("forecast", "forecast", "Forecast", forecast.gather, mixes_tenants=False),
     PageOf("types", "types", "Job types", types.gather),
     PageOf("type", "types/one", "", types.gather_one, section="types", kind="Type"),
-    PageOf("health", "health", "Health", health.gather),
+    PageOf("health", "health", "Health", health.gather, template="jobs/health.html"),
 )
 PROCESS_PAGES = (
     PageOf("workers", "workers", "Workers", fleet.gather_workers, permission="jobs.view_process"),

@@ -8,24 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobs.console.show import clean, visible
+from jobs.secret import is_secret
 
 MASK = "••• hidden •••"
 SHOWN_ITEMS = 3
 """Of a long list the shape shows so many items."""
 
-_SECRET = re.compile(
-    r"password|passwd|passphrase|pwd|secret|token|authori[sz]ation|api_?key|private_?key|access_?key|credential"
-    r"|cookie|session|signature|\bauth\b|\bdsn\b|\bpin\b|\bcvc\b|\bcvv\b|\biban\b"
-)
 _AUTH_TEXT = re.compile(r"(?i)\b(bearer|basic)\s+[\w\-.~+/]{6,}=*")
-
-
-def is_secret(key: str) -> bool:
-    """`apiKey`, `X-API-Key` and `api_key` are one name."""
-    snake = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", key).lower()
-    return bool(_SECRET.search(re.sub(r"[\s.\-]+", "_", snake))) or bool(
-        _SECRET.search(re.sub(r"[\s.\-_]+", " ", snake))
-    )
 
 
 def shape(value: Any, shown: Sequence[str] = ()) -> str:

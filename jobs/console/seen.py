@@ -11,7 +11,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.forms import model_to_dict
 from django.utils.functional import cached_property
 
-from jobs import clock
+from jobs import clock, undoing
 from jobs.console.amounts import lasting
 from jobs.console.show import visible
 from jobs.models import OperatorAction
@@ -74,7 +74,9 @@ class SeenForm(_Form):
     def _who(self) -> str:
         """Of the latest edit, as far as the audit tells; edits of limits by command name the row, not its id."""
         name = self.instance._meta.model_name or ""
-        for action in OperatorAction.objects.filter(verb__in=("change", "limit")).order_by("-id")[:LATEST]:
+        for action in OperatorAction.objects.filter(verb__in=("change", *undoing.VERBS)).order_by("-id")[
+            :LATEST
+        ]:
             if name in action.target and str(action.target[name]) == str(self.instance):
                 return f"{visible(action.actor_name)}, {lasting(clock.now() - action.at)} ago,"
         return "Somebody"

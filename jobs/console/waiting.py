@@ -19,13 +19,13 @@ from jobs.models import QueueEntry, Tenant
 from jobs.rules import Reason
 from jobs.scope import scope_of
 from jobs.sql import load
-from jobs.why import judge
+from jobs.why import judge_waiting
 
 EACH = 200
 """Jobs looked at of each queue, or of each tenant in each queue."""
 QUEUES, TENANTS, ASIDE = 50, 50, 2000
-KINDS = 20
-"""Of so many kinds (queue, tenant, type) the oldest job is asked."""
+KINDS, BATCH = 20, 7
+"""Of so many kinds (queue, tenant, type) the oldest job is asked, so many in a statement."""
 _PLACE = re.compile(r", (far back|\S+) in line$|; this one is next at .*$")
 SECONDS = 1.0
 """Longest time that asking takes."""
@@ -73,20 +73,28 @@ def waiting(queue: str | None, tenants: tuple[int, ...] | None, using: str = "de
     )  # fmt: skip
     if not found:
         return Waiting()
-    entries = QueueEntry.objects.using(using).in_bulk([row[0] for row in found])
+    entries = QueueEntry.objects.using(using).filter(lease_token=None).in_bulk([row[0] for row in found])
+    kinds = [(entries[job_id], jobs, oldest) for job_id, jobs, oldest, *_ in found if job_id in entries]
     causes: dict[tuple[str, str], Cause] = {}
-    until, asked, kinds = boottime() + SECONDS, 0, 0
-    for job_id, jobs, oldest, *_ in found:
-        if job_id not in entries or boottime() > until:
-            continue  # taken meanwhile, or out of time: told as not asked
-        reason = _without_place(judge(entries[job_id], using).headline)
-        url, link = gates.fix(reason, entries[job_id])
-        cause = causes.setdefault((reason.code, reason.text), Cause(reason, url, link))
-        cause.jobs, cause.kinds, asked, kinds = cause.jobs + jobs, cause.kinds + 1, asked + jobs, kinds + 1
-        if cause.oldest is None or oldest < cause.oldest:
-            cause.oldest, cause.job_id = oldest, job_id
+    until, asked, judged = boottime() + SECONDS, 0, 0
+    for start in range(0, len(kinds), BATCH):
+        if boottime() > until:
+            break  # told as not asked, as what was taken meanwhile
+        batch = kinds[start : start + BATCH]
+        said = judge_waiting([entry for entry, _, _ in batch], using)
+        for (entry, jobs, oldest), why in zip(batch, said, strict=True):
+            reason = _without_place(why.headline)
+            cause = causes.setdefault((reason.code, reason.text), Cause(reason, *gates.fix(reason, entry)))
+            cause.jobs, cause.kinds, asked, judged = (
+                cause.jobs + jobs,
+                cause.kinds + 1,
+                asked + jobs,
+                judged + 1,
+            )
+            if cause.oldest is None or oldest < cause.oldest:
+                cause.oldest, cause.job_id = oldest, entry.job_id
     ordered = sorted(causes.values(), key=lambda cause: -cause.jobs)
-    return Waiting(ordered, int(found[0][3]), asked, int(found[0][4]), kinds)
+    return Waiting(ordered, int(found[0][3]), asked, int(found[0][4]), judged)
 
 
 def _without_place(reason: Reason) -> Reason:

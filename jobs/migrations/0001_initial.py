@@ -1067,6 +1067,7 @@ class Migration(migrations.Migration):
                     ("triage_error", "Can sort errors into known, ignored and mended"),
                     ("mark_deploy", "Can mark deploys on the charts"),
                     ("view_metrics", "Can read the metrics"),
+                    ("view_health", "Can take a support bundle"),
                 ),
                 "default_permissions": ("view",),
             },

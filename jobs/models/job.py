@@ -80,6 +80,7 @@ class Job(models.Model):
             ("triage_error", "Can sort errors into known, ignored and mended"),
             ("mark_deploy", "Can mark deploys on the charts"),
             ("view_metrics", "Can read the metrics"),
+            ("view_health", "Can take a support bundle"),
         )
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["tenant", "due_at"], name="jobs_job_tenant"),

@@ -11,6 +11,7 @@ from jobs import clock, scope
 from jobs.operations.limits import RATE, TYPED, ceiling_of, must_ask
 from jobs.search import Query, SearchError, compile_query, find
 from jobs.search.count import Count, count
+from jobs.search.terms import WINDOWS
 from jobs.states import CANCELLABLE, FINAL, RETRYABLE, WAITING, JobState
 
 FITTING: dict[str, frozenset[JobState]] = {
@@ -82,11 +83,10 @@ def narrowed(verb: str, line: str, now: datetime, within: scope.Scope) -> Query:
     states = fitting if asked.states is None else asked.states & fitting
     if not states:
         raise SearchError(f"None of these jobs can be changed by {verb}.", 0, len(line), _about(verb))
-    kept = [str(term) for term in asked.terms if term.name not in ("state", "due", "finished")]
+    kept = [str(term) for term in asked.terms if term.name not in ("state", *WINDOWS)]
     if not asked.named and not asked.workers and not (asked.errors and states <= FINAL):
         kept.append(f"state:{','.join(sorted(state.value for state in states))}")
-    windows = [word for word in str(asked).split(" ") if word.startswith(("due:", "finished:"))]
-    return compile_query(" ".join([*kept, *windows]), now, scope=within, limit=1000)
+    return compile_query(" ".join([*kept, *asked.windows]), now, scope=within, limit=1000)
 
 
 def _about(verb: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobs.partitions.catalog import KEYS, MAX_DAYS, PARENTS, DayLeaves, bounds, day_of, maintenance, read_days
 from jobs.partitions.ensure import ensure, ensure_days, known, require, require_days
 from jobs.partitions.expire import Expired, expire
-from jobs.partitions.plan import Plan, Step, plan, wanted_days
+from jobs.partitions.plan import Plan, Step, plan, ready, wanted_days
 from jobs.partitions.seal import seal
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "maintenance",
     "plan",
     "read_days",
+    "ready",
     "require",
     "require_days",
     "seal",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from jobs.conf import conf
-from jobs.partitions.catalog import bounds, day_of, maintenance, read_days
+from jobs.partitions.catalog import DayLeaves, bounds, day_of, maintenance, read_days
 from jobs.partitions.expire import expired_before, unfinished
 
 
@@ -47,7 +48,12 @@ def plan(now: datetime, using: str = "default") -> Plan:
                 steps.append(
                     Step(day, "keep" if reason else "drop", reason or "past the retention, all jobs ended")
                 )
-    ready = 0
-    while (day := day_of(now) + timedelta(days=ready)) in days and days[day].complete:
-        ready += 1
-    return Plan(sorted(steps, key=lambda step: step.day), len(days), ready)
+    return Plan(sorted(steps, key=lambda step: step.day), len(days), ready(days, now))
+
+
+def ready(days: Mapping[date, DayLeaves], now: datetime) -> int:
+    """Days from today on that are complete without a gap."""
+    count = 0
+    while (day := day_of(now) + timedelta(days=count)) in days and days[day].complete:
+        count += 1
+    return count

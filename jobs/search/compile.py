@@ -15,14 +15,15 @@ from jobs.ids import due_of
 from jobs.models import Tenant, UniqueKey
 from jobs.models.queue import Queue
 from jobs.registry import registry
-from jobs.search import ranges, times
+from jobs.search import payloads, ranges, times
+from jobs.search.payloads import Match
 from jobs.search.ranges import Range
-from jobs.search.terms import MAX_LENGTH, MAX_VALUES, SearchError, Term, parse
+from jobs.search.terms import MAX_LENGTH, MAX_VALUES, WINDOWS, SearchError, Term, parse
 from jobs.search.window import Window, days
-from jobs.states import FINAL, JobState
+from jobs.states import FINAL, WAITING, JobState
 
 LOOK_BACK = timedelta(days=7)
-"""With `finished:` alone, jobs due up to so long before and after are looked at."""
+"""With `finished:` or `run:` alone, jobs due up to so long before and after are looked at."""
 _MOMENT = timedelta(milliseconds=1)
 _NAMES = {"type": "job_type__in", "queue": "queue__in", "group": "group__in"}
 _BIG = 1 << 63
@@ -43,6 +44,8 @@ class Query:
     now: datetime
     """What is late or runs is judged as of this moment."""
     finished: Window | None = None
+    run: Window | None = None
+    """In which what waits is to start next."""
     ids: frozenset[UUID] | None = None
     states: frozenset[JobState] | None = None
     """None: any."""
@@ -50,6 +53,7 @@ class Query:
     """Lookups on columns that job, timer and entry share."""
     unwanted: dict[str, Any] = field(default_factory=dict)
     crons: tuple[int, ...] = ()
+    payloads: tuple[Match, ...] = ()
     errors: tuple[str, ...] = ()
     actions: tuple[int, ...] = ()
     workers: tuple[int, ...] = ()
@@ -65,23 +69,30 @@ class Query:
 
     def __str__(self) -> str:
         """As a line that means the same at any later time: windows are absolute and names are spelled out."""
-        said = [term for term in self.terms if term.name not in ("due", "finished")]
-        words = [str(term) for term in said]
+        said = [str(term) for term in self.terms if term.name not in WINDOWS]
+        return " ".join([*said, *self.windows])
+
+    @property
+    def windows(self) -> list[str]:
+        """The terms that bound it in time."""
+        found = []
         if self.ids is None or any(term.name == "due" for term in self.terms):
-            words.append(f"due:{_span(self.due)}")
+            found.append(f"due:{_span(self.due)}")
+        if self.run:
+            found.append(f"run:{_span(self.run)}")
         if self.finished:
-            words.append(f"finished:{_span(self.finished)}")
-        return " ".join(words)
+            found.append(f"finished:{_span(self.finished)}")
+        return found
 
     @property
     def is_empty(self) -> bool:
         """Nothing but windows and ranges: all jobs, or nearly so."""
-        return not any(term.name not in ("due", "finished", "late", "ran", "attempt") for term in self.terms)
+        return not any(term.name not in (*WINDOWS, "late", "ran", "attempt") for term in self.terms)
 
     @property
     def is_of_rows(self) -> bool:
         """It asks what only timers, entries and outcomes know."""
-        return bool(self.errors or self.actions or self.late or self.ran or self.attempts)
+        return bool(self.errors or self.actions or self.late or self.ran or self.attempts or self.run)
 
     @property
     def tenants(self) -> list[int] | None:
@@ -112,7 +123,7 @@ class _Compiler:
 
     def query(self, default: Window | None) -> Query:
         ids = self._ids()
-        finished = times.window(self.said["finished"], self.now) if "finished" in self.said else None
+        finished, run = self._window("finished"), self._window("run")
         wanted: dict[str, Any] = {}
         unwanted: dict[str, Any] = {}
         for name, lookup in _NAMES.items():
@@ -123,14 +134,20 @@ class _Compiler:
         self._tenants(wanted, unwanted)
         return Query(
             terms=tuple(self.terms),
-            due=self._due(default, finished, ids),
+            due=self._due(default, finished or run, ids),
             now=self.now,
             finished=finished,
+            run=run,
             ids=ids,
             states=self._states(finished),
             wanted=wanted,
             unwanted=unwanted,
             crons=self._numbers("cron"),
+            payloads=tuple(
+                payloads.match(term, wanted.get(_NAMES["type"]))
+                for term in self.terms
+                if payloads.is_payload(term)
+            ),
             errors=self.said["error"].values if "error" in self.said else (),
             actions=self._numbers("action"),
             workers=self._numbers("worker"),
@@ -142,14 +159,18 @@ class _Compiler:
             notes=tuple(self.notes),
         )
 
-    def _due(self, default: Window | None, finished: Window | None, ids: frozenset[UUID] | None) -> Window:
+    def _window(self, name: str) -> Window | None:
+        return times.window(self.said[name], self.now) if name in self.said else None
+
+    def _due(self, default: Window | None, other: Window | None, ids: frozenset[UUID] | None) -> Window:
+        """`other`: when its jobs end, or start."""
         if term := self.said.get("due"):
             return times.window(term, self.now)
         if ids:
             dues = [due_of(each) for each in ids]
             return Window(min(dues), max(dues) + _MOMENT)
-        if finished:
-            return Window(finished.start - LOOK_BACK, finished.end + LOOK_BACK)
+        if other:
+            return Window(other.start - LOOK_BACK, other.end + LOOK_BACK)
         return default or days(-1, 1)
 
     def _ids(self) -> frozenset[UUID] | None:
@@ -239,6 +260,8 @@ class _Compiler:
         implied: list[tuple[str, frozenset[JobState], str]] = []
         if finished:
             implied.append(("finished", FINAL, "jobs that have ended"))
+        if "run" in self.said:
+            implied.append(("run", WAITING, "jobs that wait"))
         if "error" in self.said:
             implied.append(("error", frozenset({JobState.FAILED}), "failed jobs"))
         if "worker" in self.said:

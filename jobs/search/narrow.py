@@ -1,5 +1,5 @@
 """Narrow: terms that no index serves, judged row by row among those that the others find: how late, how long, which
-attempt, and the named views of waiting and running jobs."""
+attempt, when next, and the named views of waiting and running jobs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ def may_be_timers(query: Query) -> bool:
 
 
 def timers(found: Any, query: Query) -> Any:
+    if query.run:  # what was never dispatched runs when it is due
+        found = found.filter(due_at__gte=query.run.start, due_at__lt=query.run.end)
     return found.filter(**query.late.before("due_at", query.now)) if query.late else found
 
 
 def entries(found: Any, query: Query) -> Any:
+    if query.run:
+        found = found.filter(run_at__gte=query.run.start, run_at__lt=query.run.end)
     if query.attempts:
         found = found.filter(**query.attempts.lookups("attempt"))
     if query.ran:

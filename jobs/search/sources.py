@@ -45,8 +45,7 @@ def _jobs(query: Query, window: Window, using: str) -> QuerySet[Any]:
     found = found.filter(**query.wanted).exclude(*_any_of(query.unwanted))
     if query.ids is not None:
         found = found.filter(pk__in=query.ids)
-    if query.crons:
-        found = found.filter(cron_id__in=query.crons)
+    found = found.filter(_told_by_job(query))
     return found.annotate(at=F("due_at")).values_list("at", "id")  # type: ignore[no-any-return]
 
 
@@ -90,10 +89,9 @@ def _ended(
         )
         joined = {f"job__{lookup}": values for lookup, values in query.wanted.items()}
         unjoined = {f"job__{lookup}": values for lookup, values in query.unwanted.items()}
-        if query.crons:
-            joined["job__cron_id__in"] = query.crons
-        if joined or unjoined:
-            found = found.filter(job__due_at__gte=window.start, job__due_at__lt=window.end, **joined)
+        told = _told_by_job(query, "job__")
+        if joined or unjoined or told:
+            found = found.filter(told, job__due_at__gte=window.start, job__due_at__lt=window.end, **joined)
             found = found.exclude(*_any_of(unjoined))
         yield found.annotate(at=F("finished_at" if by_end else "due_at")).values_list("at", "job_id")
 
@@ -119,11 +117,17 @@ def _satellites(found: Any, query: Query, window: Window) -> QuerySet[Any]:
     found = found.filter(**query.wanted).exclude(*_any_of(query.unwanted))
     if query.ids is not None:
         found = found.filter(job_id__in=query.ids)
-    if query.crons:
-        found = found.filter(
-            job__due_at__gte=window.start, job__due_at__lt=window.end, job__cron_id__in=query.crons
-        )
+    if told := _told_by_job(query, "job__"):
+        found = found.filter(told, job__due_at__gte=window.start, job__due_at__lt=window.end)
     return found.annotate(at=F("due_at")).values_list("at", "job_id")  # type: ignore[no-any-return]
+
+
+def _told_by_job(query: Query, link: str = "") -> Q:
+    """What no row beside the job knows. `link`: the way to it."""
+    found = Q(**{f"{link}cron_id__in": query.crons}) if query.crons else Q()
+    for each in query.payloads:
+        found &= each.lookup(f"{link}payload")
+    return found
 
 
 def _any_of(lookups: dict[str, Any]) -> list[Q]:

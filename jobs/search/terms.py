@@ -2,6 +2,7 @@
 
     line  = [ term ( " " term )* ]
     term  = [ "-" ] name ":" value ( "," value )*   |   value
+    name  = one of FIELDS   |   "payload." path
     value = characters without space, comma and quote   |   '"' anything, with "" for a quote '"'
 
 Terms are ANDed, commas mean "or". A value without a name is an id, or a name that is looked up.
@@ -32,10 +33,15 @@ FIELDS: dict[str, str] = {
     "late": "how long after its time it started, or has waited since: >5m, <10s, 1m..1h",
     "ran": "how long its last attempt ran, or has run: >10m, <1s, 1m..1h",
     "attempt": "how many attempts it has used: 3, >3, 2..5",
+    "payload": "value at a path that its type declares searchable: payload.order.id:17",
     "due": "window of due times",
+    "run": "window in which waiting jobs are to start next",
     "finished": "window in which jobs ended",
 }
 """Every term and what it means."""
+PAYLOAD = "payload"
+"""The one whose name goes on: a dot and the keys of a path."""
+WINDOWS = ("due", "run", "finished")
 NEGATABLE = ("tenant", "type", "queue", "state")
 ALIASES = {
     "campaign": "group",
@@ -50,6 +56,7 @@ ALIASES = {
     "lateness": "late",
     "duration": "ran",
     "runtime": "ran",
+    "run_at": "run",
 }
 """What people write elsewhere; only for telling them what it is called here."""
 
@@ -160,7 +167,8 @@ def _term(text: str, start: int) -> Term:
 
 
 def _named(text: str, start: int, colon: int, name: str, negated: bool) -> Term:
-    if name not in FIELDS:
+    field = PAYLOAD if name.startswith(f"{PAYLOAD}.") else name
+    if field not in FIELDS:
         raise SearchError(f"There is no term “{name}:”.", start, colon, _instead(name))
     if negated and name not in NEGATABLE:
         raise SearchError(
@@ -172,7 +180,7 @@ def _named(text: str, start: int, colon: int, name: str, negated: bool) -> Term:
         value, end = _value(text, place)
         if not value:
             raise SearchError(
-                f"{name}: has no value here.", start, max(end, colon + 1), f"It takes: {FIELDS[name]}."
+                f"{name}: has no value here.", start, max(end, colon + 1), f"It takes: {FIELDS[field]}."
             )
         values.append(value)
         if len(values) > MAX_VALUES:

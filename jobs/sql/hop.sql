@@ -53,7 +53,7 @@ LEFT JOIN LATERAL (
             SELECT job_type FROM jobs_queueentry
             WHERE queue = queue.name AND process_id IS NULL AND parked IS NULL AND run_at <= now()
             ORDER BY run_at
-            LIMIT 5000
+            LIMIT 1000
         ) first
         WHERE job_type <> ALL(%(types)s::text[])
     )

@@ -24,6 +24,11 @@ SELECT now(), line.ahead,
         WHERE ended_at IS NULL AND lease_expires_at > clock_timestamp() AND %(job_type)s = ANY(types)
             AND (queues = '{}' OR %(queue)s = ANY(queues))
     ),
+    ARRAY(
+        SELECT job_id FROM jobs_queueentry
+        WHERE tenant_id = ANY(%(tenants)s::bigint[]) AND concurrency_key = %(concurrency_key)s::text AND parked IS NULL
+        LIMIT %(holders)s
+    ),
     coalesce((
         SELECT json_agg(json_build_array(scope, key, reason, by, since, until) ORDER BY id) FROM jobs_hold
         WHERE drained_at IS NULL AND since <= now() AND (until IS NULL OR until > now())

@@ -27,7 +27,7 @@ from scheduler_project.scratch import new_name, scratch, with_database
 DAYS = 34
 """Besides today."""
 TYPES, TENANTS, BATCH, BACKLOG = 40, 2_000, 500_000, 200
-AUTH = re.compile(r'"(django_session|auth_\w+)"|^(BEGIN|COMMIT|SAVEPOINT|RELEASE)|set_config')
+AUTH = re.compile(r'"(django_session|auth_\w+)"|^(BEGIN|COMMIT|SAVEPOINT|RELEASE)|set_config|pg_try_advisory')
 _JOBS = """
     INSERT INTO jobs_job (id, due_at, tenant_id, job_type, queue, priority, payload, "group", max_attempts, created_at)
     SELECT overlay(overlay(gen_random_uuid()::text PLACING substr(lpad(to_hex(ms), 12, '0'), 1, 8) || '-'

@@ -33,6 +33,7 @@ pytestmark = pytest.mark.django_db
 POSTED_ONLY = {
     "jobs_job_command", "jobs_job_save_view", "jobs_job_forget_view", "jobs_operation_command",
     "jobs_crondefinition_command", "jobs_job_export", "jobs_operatoraction_export",
+    "jobs_job_bundle",
 }  # fmt: skip
 LOGIN_ONLY = {"jobs_job_me"}
 
@@ -52,6 +53,7 @@ def needed(model: str, name: str) -> set[str]:
     special = {
         "jobs_operation_new": {"view_operation", "bulk_job", "retry_job"},
         "jobs_hold_lift": {"change_hold"},
+        "jobs_operatoraction_undo": {"change_tenant"},
         "jobs_hold_delete": {"nobody"},  # it is lifted
         "jobs_job_triage": {"view_job", "triage_error"},
         "jobs_process_workers": {"view_process"},

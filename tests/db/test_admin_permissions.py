@@ -55,12 +55,20 @@ def rows() -> dict[str, Any]:
             name="c", tenant=tenant, expression="0 1 * * *", job_type="test.noop"
         ).pk,
         "process": Process.objects.create(kind="worker", host="h", pid=1, lease_expires_at=job.created_at).pk,
-        "operatoraction": OperatorAction.objects.create(verb="retry", actor_name="x").pk,
+        "operatoraction": change_of(tenant).pk,
         "operation": operation_on(tenant).pk,
         "tenantmember": TenantMember.objects.create(user=User.objects.create_user("m"), tenant=tenant).pk,
         "hold": Hold.objects.create(scope="tenant", key=tenant.slug, reason="x", by="x").pk,
         "savedview": SavedView.objects.create(name="v", query="q", owner=User.objects.get(username="m")).pk,
     }
+
+
+def change_of(tenant: Tenant) -> OperatorAction:
+    """Of limits: what can be taken back."""
+    return OperatorAction.objects.create(
+        verb="limit", actor_name="x", target={"tenant": tenant.slug}, tenant_id=tenant.pk,
+        before={"max_running": 5}, after={"max_running": None},
+    )  # fmt: skip
 
 
 def operation_on(tenant: Tenant) -> Operation:

@@ -10,9 +10,10 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.console.redact import MASK, is_secret, shape, values
+from jobs.console.redact import MASK, shape, values
 from jobs.console.show import visible
 from jobs.registry import registry
+from jobs.secret import is_secret
 from tests.db.test_admin_tools import page_of
 from tests.factories import schedule
 

@@ -33,8 +33,9 @@ def test_the_overview_is_of_its_tenants(support: Client) -> None:
 
 
 def test_the_forecast_is_of_its_tenants(support: Client) -> None:
-    found = support.get("/admin/jobs/job/forecast/").context["forecast"]
-    assert [top.lines for top in found.tops] == [[("acme", 2)]]
+    page = support.get("/admin/jobs/job/forecast/")
+    found = page.context["forecast"]
+    assert [top.lines for top in page.context["tops"]] == [[("acme", 2)]]
     assert found.capacity is None
 
 

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 
 from jobs import operations, operator
 from jobs.conf import parse
+from jobs.console import remember
 from jobs.errors import NotConfigured
 from jobs.models import Operation, OperatorAction
 from jobs.operations import OperationRefused
@@ -189,6 +190,7 @@ def test_the_overview_tells_who_may_approve_what_waits_for_it(
     pages = {name: client_of(user).get("/admin/jobs/") for name, user in (("boss", boss), ("other", other))}
     assert not any("for your approval" in page.content.decode() for page in pages.values())
     operation = operations.submit(boss, "cancel", LINE, "why")
+    remember.forget()
     asked = client_of(other).get("/admin/jobs/").content.decode()
     assert "1 operation waits for your approval." in asked
     assert f"/admin/jobs/operation/{operation.pk}/change/" in asked
@@ -196,4 +198,27 @@ def test_the_overview_tells_who_may_approve_what_waits_for_it(
     onlooker = user_with("view_job", "view_operation")
     assert "for your approval" not in client_of(onlooker).get("/admin/jobs/").content.decode()
     operations.approve(other, operation.pk, "seen")
+    remember.forget()
     assert "for your approval" not in client_of(other).get("/admin/jobs/").content.decode()
+
+
+def test_who_approves_for_some_tenants_is_told_of_these_alone(here: Connection, approving: Any) -> None:
+    rights = ("view_job", "view_operation")
+    asker, approver, stranger = (
+        user_with(*rights, *more, tenants=[slug])
+        for more, slug in ((ALL, "acme"), (("approve_operation",), "acme"), (("approve_operation",), "beta"))
+    )
+    many(4, group="g", tenant="acme")
+    approving(3)
+    operation = operations.submit(asker, "cancel", LINE, "why")
+    assert operation.state == "asked"
+    told = {
+        user: client_of(user).get("/admin/jobs/").content.decode() for user in (asker, approver, stranger)
+    }
+    assert "1 operation waits for your approval." in told[approver]
+    assert f"/admin/jobs/operation/{operation.pk}/change/" in told[approver]
+    assert "for your approval" not in told[asker] + told[stranger]
+    operations.submit(user_with(*ALL, tenants=["acme", "beta"]), "cancel", LINE, "both")
+    assert "1 operation waits for your approval." in client_of(approver).get("/admin/jobs/").content.decode()
+    operations.approve(approver, operation.pk, "seen")
+    assert "for your approval" not in client_of(approver).get("/admin/jobs/").content.decode()

@@ -216,6 +216,21 @@ def test_the_forecast_is_what_comes_due_in_the_next_hour(here: Connection) -> No
     assert [count for _, count in found["mail"]] == [2, 1]
     assert found["mail"][0][0] == rollups.floor(now + 5 * MINUTE, 60)
     assert rollups.progress().foreseen == now  # type: ignore[union-attr]
+    ahead = rollups.outlook(now - HOUR, now)
+    assert (dict(ahead.due), ahead.as_of) == (dict(found["mail"]), now)
+
+
+def test_what_can_be_managed_is_told_by_the_minutes_in_which_jobs_waited(here: Connection) -> None:
+    minute = started(here)
+    assert rollups.outlook(minute - HOUR, minute).capacity is None
+    for n, (seconds, jobs) in enumerate([(0.1, 500), (30.0, 120), (60.0, 90)]):
+        late = list(Histogram.of([seconds] * jobs).counts)
+        Rollup.objects.create(
+            kind="all", step=60, at=minute - (n + 2) * MINUTE, completed=jobs - 1, failed=1, late=late
+        )
+    assert rollups.outlook(minute - HOUR, minute).capacity == 120
+    assert rollups.outlook(minute - HOUR, minute, slugs=["acme"]).capacity is None
+    assert rollups.outlook(minute - 2 * HOUR, minute - HOUR).capacity is None
 
 
 def test_within_a_scope_all_is_the_sum_of_its_tenants(here: Connection) -> None:

@@ -84,6 +84,9 @@ PREDICATES: dict[str, Callable[[Any], bool]] = {
     "cron:5 state:failed": lambda job: False,
     "action:12": lambda job: False,
     "is:overdue": lambda job: False,
+    "run:-1h..+2d": lambda job: job.state in ("scheduled", "queued", "retryable"),
+    "run:+30m..+2h": lambda job: job.state == "retryable" or (job.state == "scheduled" and job.due_at < clock.now()),
+    "run:-1h..now": lambda job: job.state == "queued",
 }  # fmt: skip
 
 
@@ -163,6 +166,15 @@ def _walk_through(query: search.Query, ids: list[Any]) -> None:
         assert [job.pk for job in back.jobs] == [job.pk for job in later.jobs]
 
 
+def test_what_runs_at_another_time_than_it_was_due_is_found_by_that(here: Connection) -> None:
+    job = schedule(due_at=clock.now() + timedelta(days=2))
+    Job.objects.filter(pk=job.pk).reschedule(clock.now() + timedelta(hours=2))
+    other = schedule(due_at=clock.now() + timedelta(hours=2))
+    assert found("run:+1h..+3h") == [job.pk, other.pk]
+    assert found("run:+1h..+3h due:now..+1d") == [other.pk]
+    assert found("run:+1d..+3d") == []
+
+
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> list[Window]:
     """Looking at more than an hour at once takes too long; the windows that were looked at."""
@@ -179,12 +191,13 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> list[Window]:
     return seen
 
 
+@pytest.mark.parametrize("line", ["due:-2d..now", "type:test.echo payload.value:x due:-2d..now"])
 def test_a_search_that_is_too_slow_says_how_far_it_looked_and_goes_on_there(
-    here: Connection, slow: list[Window]
+    here: Connection, slow: list[Window], line: str
 ) -> None:
     now = clock.now()
-    ids = [schedule(due_at=now - n * HOUR).pk for n in (1, 2, 20, 40)]
-    query, jobs, place, rounds = asked("due:-2d..now"), list[Any](), None, 0
+    ids = [schedule("test.echo", {"value": "x"}, due_at=now - n * HOUR).pk for n in (1, 2, 20, 40)]
+    query, jobs, place, rounds = asked(line), list[Any](), None, 0
     while True:
         answer = find(query, after=place)
         jobs += [job.pk for job in answer.jobs]
@@ -270,6 +283,8 @@ def test_a_line_spelled_out_finds_the_same(world: dict[str, Any]) -> None:
         "tenant:acme -state:failed due:-2d..+2d",
         'group:red,"a b" due:-2d..+2d',
         "finished:today",
+        "run:-1h..+3h",
+        "type:test.echo payload.order.id:17,18",
         "k1",
     ):
         query = asked(line)
@@ -302,6 +317,24 @@ def test_a_line_spelled_out_finds_the_same(world: dict[str, Any]) -> None:
         ("action:-1", "takes numbers", ""),
         ("id:x", "is no job id", ""),
         ("tenant:acmee", "There is no tenant", "Did you mean acme?"),
+        ("payload:x", "names no path", "payload.order.id:17"),
+        ("payload.value:x", "among the jobs of a type", "Write type:test.echo beside it"),
+        ("payload.value:x -type:test.noop", "among the jobs of a type", "Write type:test.echo beside it"),
+        ("payload.nothing:x", "among the jobs of a type", "No type declares it"),
+        ("type:test.noop payload.value:x", "does not declare “value”", "It declares nothing"),
+        (
+            "type:test.echo,test.noop payload.value:x",
+            "type “test.noop” does not declare",
+            "It declares nothing",
+        ),
+        ("type:test.echo payload.valu:x", "does not declare “valu”", "Did you mean payload.value:?"),
+        ("type:test.echo payload.order:x", "does not declare “order”", "Did you mean payload.order.id:?"),
+        ("type:test.echo payload.order.id.x:1", "does not declare", ""),
+        ("type:test.echo payload.a:1", "does not declare “a”", "It declares value, order.id, order.paid"),
+        ("type:external payload.value:x", "type “external” does not declare", ""),
+        ("run:today state:running", "about jobs that wait", ""),
+        ("run:today finished:today", "about jobs that wait", ""),
+        ("run:now", "a moment, not a window", ""),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_place(

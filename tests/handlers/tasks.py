@@ -44,7 +44,7 @@ def noop(context: Context, **payload: Any) -> None:
     """Does nothing."""
 
 
-@job_type("test.echo")
+@job_type("test.echo", searchable=["value", "order.id", "order.paid"])
 def echo(context: Context, value: Any = None) -> Any:
     return value
 

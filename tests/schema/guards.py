@@ -373,6 +373,7 @@ GUARDS: dict[str, list[tuple[str, Check]]] = {
     ],
 }
 REPLACED = {
+    " AND run_at <= now()\n            ORDER": "\n            ORDER",
     "coalesce(wanted.priority, timer.priority)": "coalesce(wanted.priority, 0)",
     "coalesce(wanted.queue, timer.queue)": "coalesce(wanted.queue, '')",
     "greatest(entry.run_at, clock_timestamp())": "entry.run_at",

@@ -208,11 +208,10 @@ def _fence(here: Connection, pair: Pair, **options: Any) -> datetime | None:
 
 
 def a_stride_counts_what_a_claim_would_read(here: Connection) -> None:
-    pair = _due(here)
-    job = schedule(queue="q")
-    second = QueueEntry.objects.filter(job_id=job.id)
-    come_due(here)
-    (run_at,) = second.values_list("run_at", flat=True)
+    run_at = server_time(here) - HOUR / 2
+    pair = _due(here, run_at=run_at - timedelta(seconds=1))
+    second = QueueEntry.objects.filter(job_id=schedule(queue="q").id)
+    second.update(run_at=run_at)
     assert _fence(here, pair) == run_at
     assert _fence(here, pair, stride=3) is None
     assert _fence(here, pair, run_ats=[run_at - timedelta(microseconds=1)]) is None
@@ -234,6 +233,7 @@ def a_claim_ends_at_its_fence(here: Connection) -> None:
     pair = _due(here)
     mine = Claimer("q", process(here), ["test.noop"])
     mine.ring.see(pair, 1, False, server_time(here) - HOUR)
+    mine.looks.clock.read(here)
     mine.line.strangers = True
     mine._stride = lambda connection, pairs: {pair: (server_time(here) - HOUR / 2, NIL)}  # type: ignore[method-assign]
     assert mine._take(here, mine.ring.choose(9), 9, 9) == []

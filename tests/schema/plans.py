@@ -83,6 +83,7 @@ def _claim(recorder: Recorder) -> list[Claim]:
     taken = free.claim(connection, NUMBER, NUMBER)
     assert len(taken) == NUMBER
     assert len(free.claim(connection, NUMBER, NUMBER)) == NUMBER  # from its marks
+    free._stride(connection, list(free.ring.marks)[:10])
     fetch(connection, [each._replace(payload=None) for each in taken])
     Tenant.objects.filter(slug__in=["t01", "t03", "t05"]).update(max_running=10)
     Queue.objects.create(name="q1", max_running=NUMBER)

@@ -48,6 +48,7 @@ STATEMENTS: dict[str, tuple[str, float, int]] = {
     "hop": ("jobs_queueentry_ready", 2, 0),
     "look": ("jobs_queueentry_next", 4, 0),
     "sweep": ("jobs_queueentry_ready", 1, 0),
+    "fence": ("jobs_queueentry_ready", ENTRIES / TENANTS / 5, 0),  # here its stride is longer than any pair
     "free": ("jobs_queueentry_tenant", 10, 0),
     "lock_queue": ("", 1, 0),
     "lock_tenants": ("", 1, 0),
@@ -213,6 +214,10 @@ def _server_version() -> int:
         return connection.info.server_version
 
 
+FIRST = {"hop": 2 * 1000}
+"""What is read besides: of each of two queues the first that are due, for types that are unknown."""
+
+
 @pytest.mark.parametrize("statistics", STATISTICS)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_statement_reads_what_it_needs(filled: dict[str, Plans], statistics: str, name: str) -> None:
@@ -220,7 +225,7 @@ def test_a_statement_reads_what_it_needs(filled: dict[str, Plans], statistics: s
     assert filled[statistics][name], "it was not sent"
     for seen in filled[statistics][name]:
         if name not in PASSES_IN_15 or _server_version() >= 170_000:
-            assert seen.read <= most * seen.rows, seen
+            assert seen.read <= most * seen.rows + FIRST.get(name, 0), seen
         if name not in PAIRS or (name == "put_back" and statistics.endswith("generic")):
             assert seen.compared <= 4 * max(seen.rows, seen.read), seen
         assert seen.blocks <= 400 + 60 * max(seen.rows, seen.read), seen

@@ -41,6 +41,9 @@ LINES: dict[str, tuple[str, int]] = {
     "attempt:>0 state:failed due:-15d..now": ("jobs_outcome__.*state_due_at_job_id_idx", 300),
     "late:>1h state:failed due:-1d..now": ("jobs_(outcome|job)__.*", 6000),  # none is: it may read two days
     "ran:>1h state:failed due:-3d..now": ("jobs_outcome__.*", 3000),
+    "type:test.echo payload.value:17 due:-15d..now": ("jobs_job__.*(job_type_due_at_idx|pkey)", 900),
+    "type:test.echo payload.value:17 state:failed due:-1d..now": ("jobs_(outcome|job)__.*", 6000),  # as above
+    "run:now..+2h": ("jobs_timer__.*_pkey", 6000),
     "is:stuck due:-3d..now": ("jobs_queueentry_.*", 6000),
     "finished:-1h..now state:failed due:-15d..now": ("jobs_outcome__.*finished_at_idx.*", 6000),
 }
@@ -57,6 +60,7 @@ def filled(own_database: str) -> None:
             "UPDATE jobs_outcome SET state = CASE WHEN hashtext(job_id::text) % 500 = 0 THEN 'cancelled' "
             "WHEN hashtext(job_id::text) % 20 = 0 THEN 'failed' ELSE 'completed' END, finished_at = due_at"
         )
+        connection.execute("UPDATE jobs_job SET payload = '{\"value\": 17}' WHERE hashtext(id::text) % 5 = 0")
         connection.execute("UPDATE jobs_job SET \"group\" = 'rare' WHERE hashtext(id::text) % 300 = 0")
         connection.execute("ANALYZE")
 

@@ -58,3 +58,26 @@ def test_dx_01_a_wait_that_is_no_timedelta_is_an_error_of_the_handler(span: Any)
     if span is not None:
         with pytest.raises(TypeError, match="not a timedelta"):
             Retry(after=span)
+
+
+@pytest.mark.parametrize(
+    "path", ["", "order.", ".id", "items.*.sku", "items.0", "a b", "headers.1", "x:y", "-x"]
+)
+def test_a_searchable_path_leads_by_keys_alone(path: str) -> None:
+    with pytest.raises(NotConfigured, match="no path of keys"):
+        job_type("test.searchable", searchable=[path])(handler)
+    assert registry.get("test.searchable") is None
+
+
+@pytest.mark.parametrize(
+    "path", ["token", "auth.user", "order.apiKey", "user.password.hash", "card-pin", "SESSION_ID"]
+)
+def test_what_a_key_calls_secret_cannot_be_made_searchable(path: str) -> None:
+    with pytest.raises(NotConfigured, match="is secret"):
+        job_type("test.searchable", searchable=["order.id", path])(handler)
+
+
+def test_searchable_paths_are_kept() -> None:
+    made = job_type("test.searchable", searchable="order.id")(handler)
+    registry.remove("test.searchable")
+    assert made.searchable == ("order.id",)

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from jobs import clock, holds, limiting, operator
+from jobs import clock, holds, limiting, operator, undoing
 from jobs.errors import SchedulerError
 from jobs.management import arguments, operations
 from jobs.models import Hold, HoldScope, Job, Queue, Tenant, TenantQueueLimit, TriageState
@@ -69,8 +69,14 @@ class Command(BaseCommand):
             "--rate", **ABSENT, type=arguments.rate, help="starts, as 10/second, 100/minute, 600/hour"
         )
         limits.add_argument("--burst", **ABSENT, type=arguments.limit, help="starts that may be saved up")
-        operations.add_arguments(verb("operations", "what bulk operations are at; pause, resume or stop one"))
         limits.add_argument("--noisy-share", **ABSENT, type=arguments.share, help="0.01 to 1, of a queue")
+        limits.add_argument(
+            "--undo",
+            type=arguments.positive,
+            metavar="ACTION",
+            help="take back this change, by its number in the audit",
+        )
+        operations.add_arguments(verb("operations", "what bulk operations are at; pause, resume or stop one"))
         triage = verb(
             "triage", "say of a group of errors that it is known, ignored or mended; new: take it back"
         )
@@ -146,15 +152,20 @@ class Command(BaseCommand):
 
     def _limits(self, options: dict[str, Any]) -> Answer:
         tenant, queue, using = options["tenant"], options["queue"], options["database"]
-        changes = _changes(options)
-        if not changes:
+        changes, user, reason = _changes(options), operator.Shell(), options["reason"]
+        if options["undo"] is not None:
+            if changes or tenant is not None or queue is not None:
+                raise CommandError("--undo takes nothing beside it: the change says what it was of")
+            row, action = undoing.undo(user, options["undo"], reason, using)
+        elif changes:
+            row, action = operator.limit(
+                user, changes, tenant=tenant, queue=queue, reason=reason, using=using
+            )
+        else:
             return _shown(tenant, queue, using)
-        row = operator.limit(
-            operator.Shell(), changes, tenant=tenant, queue=queue, reason=options["reason"], using=using
-        )
         if warning := limiting.warning_of(row):
             self.stderr.write(f"warning: {warning}")
-        return _limited(row), [_line(row)]
+        return {"action": action.pk, **_limited(row)}, [f"{_line(row)} (action {action.pk})"]
 
     def _triage(self, options: dict[str, Any]) -> Answer:
         row = operator.triage(

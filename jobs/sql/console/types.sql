@@ -1,7 +1,7 @@
--- types: of each that is parked, and of each that live workers know: how many, and by how many.
+-- types: of each that is parked because no live worker knew it, and of each that live workers know: how many, and by how many.
 SELECT name, max(parked), max(workers) FROM (
     SELECT job_type AS name, count(*) AS parked, 0 AS workers FROM (
-        SELECT job_type FROM jobs_queueentry WHERE parked IS NOT NULL ORDER BY job_type LIMIT %(cap)s
+        SELECT job_type FROM jobs_queueentry WHERE parked = 'type' ORDER BY job_type LIMIT %(cap)s
     ) head GROUP BY job_type
     UNION ALL
     SELECT unnest(types), 0, count(*) FROM jobs_process
