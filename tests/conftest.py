@@ -19,7 +19,7 @@ Connection = psycopg.Connection[Any]
 DAYS_BACK, DAYS_AHEAD = 2, 5
 SLOW = (
     "process/test_benchmark.py", "process/test_demo.py", "process/test_kill_points.py", "process/test_embedded.py",
-    "process/", "concurrency/", "schema/", "db/", "",
+    "concurrency/test_stateful.py", "process/", "concurrency/", "schema/", "db/", "",
 )  # fmt: skip
 """Where the tests are that take longest, the longest first."""
 _session = pytest.StashKey[server.Session]()

@@ -77,13 +77,18 @@ def pid_of_django() -> int:
         return int(cursor.fetchone()[0])
 
 
-def wait_for_waiter(holder: Connection | int, count: int = 1) -> None:
-    """Return when so many sessions wait for `holder`, or behind one that does."""
+def wait_for_waiter(holder: Connection | int, count: int = 1, who: Future[Any] | None = None) -> None:
+    """Return when so many sessions wait for `holder`, or behind one that does. AssertionError when `who` has ended
+    without."""
     pid = holder if isinstance(holder, int) else holder.info.backend_pid
     with own_connection() as watch:
-        wait_until(
-            lambda: watch.execute(_WAITERS, [pid, count]).fetchone() == (True,), what=f"{count} that wait"
-        )
+
+        def waits() -> bool:
+            found = watch.execute(_WAITERS, [pid, count]).fetchone() == (True,)
+            assert found or who is None or not who.done(), "it did not wait"
+            return found
+
+        wait_until(waits, what=f"{count} that wait")
 
 
 def is_free(table: str, key: str, value: Any) -> bool:

@@ -185,7 +185,7 @@ def test_who_waits_for_another_admission_counts_what_it_gave(connection: Connect
         values = {"tenants": arrays.int8s([key[0]]), "names": [key[1]]}
         assert connection.execute(load("admit"), values).rowcount == 1
         future = beside_on_own(second)
-        wait_for_waiter(connection)
+        wait_for_waiter(connection, who=future)
     assert future.result(30) == 0
     assert admitted(*jobs) == [True, False]
 
