@@ -74,7 +74,7 @@ def test_limits_hold_and_nothing_is_lost_when_a_worker_is_killed(commands: Comma
     killed.send(signal.SIGKILL)
     wait_until(lambda: Outcome.objects.count() == 50, timeout=120.0)
     for slug, most in limits.items():
-        assert overlaps(event for event in ledger.events if jobs[event.job_id] == slug) == most
+        assert overlaps(event for event in ledger.events if jobs[event.job_id] == slug) <= most
     assert ledger.ids("end") == set(jobs)
     assert not QueueEntry.objects.exists()
     assert_sound()

@@ -89,7 +89,9 @@ def run(stage: Stage) -> Report:
 def _snapshot() -> Iterator[None]:
     with db.connect(name="snapshot") as connection:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # our sessions end such owners
+        connection.execute(
+            "SET LOCAL idle_in_transaction_session_timeout = 0"
+        )  # our sessions end such owners
         connection.execute("SELECT FROM jobs_queueentry LIMIT 1")
         yield
         connection.execute("ROLLBACK")
