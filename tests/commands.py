@@ -82,7 +82,21 @@ class Command:
             assert self.process.poll() is None or self.log.count(text) >= times, self.log
             return self.log.count(text) >= times
 
-        wait_until(said, what=f"{text!r} in {self._log}")
+        try:
+            wait_until(said, what=f"{text!r} in {self._log}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.threads()}\n{self.log}") from None
+
+    def threads(self) -> str:
+        """What each thread of it and of its children does in the kernel, for who looks for the cause of a silence."""
+        lines = []
+        for pid in (self.process.pid, *self.children):
+            for task in sorted(Path(f"/proc/{pid}/task").glob("*")):
+                with suppress(OSError):
+                    name, state = (task / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
+                    waits = (task / "wchan").read_text()
+                    lines.append(f"{pid} {task.name} {name} {state.split()[0]} {waits}")
+        return "\n".join(lines)
 
     def end(self) -> None:
         """Kill whatever is left of it."""
