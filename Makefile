@@ -4,9 +4,9 @@ PYTHON ?= python3
 VENV ?= .venv
 PY ?= $(VENV)/bin/python
 ARGS ?=
-# Test processes side by side, more than cores: they wait much. A file's tests stay together, as they share what is dear to
-# set up, and what takes longest begins first (tests/conftest.py).
-WORKERS ?= 3
+# Test processes side by side. A file's tests stay together, as they share what is dear to set up, and what takes longest
+# begins first (tests/conftest.py).
+WORKERS ?= 2
 
 READY := $(if $(filter $(VENV)/bin/python,$(PY)),$(VENV)/.ready)
 PYTEST = -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -45,7 +45,6 @@ test-extra: postgres15 browser model storm ## the next four: what needs more tha
 postgres15: $(READY) ## what touches the database again, on Debian's PostgreSQL 15
 	TEST_POSTGRES=15 $(PY) $(PYTEST) -m "not bench and not mutant" $(ON_15) $(ARGS)
 
-browser: WORKERS = 2
 browser: $(READY) $(BROWSER) ## the operator console in Debian's Chromium: journeys, accessibility, policy
 	$(PY) $(PYTEST) --dist worksteal -m browser tests/browser $(ARGS)
 

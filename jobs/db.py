@@ -50,9 +50,9 @@ def connect(
         params.pop(ours, None)
     params["application_name"] = name[:63]
     connection = Session.connect(**params, autocommit=True, prepare_threshold=None if pooled else _NEVER)
-    connection.bound_idleness(conf().lease.total_seconds(), kept=not pooled)
-    if patience is not None:
+    if patience is not None:  # from the first statement on: a server may fall silent before it
         watch(connection, patience)
+    connection.bound_idleness(conf().lease.total_seconds(), kept=not pooled)
     if generic and not pooled:
         # A plan that was made while a table had one page must not read it whole when it has a million rows, nor all of a
         # tenant's entries to sort out the first ten. What is asked one by one is different each time: nothing to remember.

@@ -8,7 +8,7 @@ import pytest
 from django.db import OperationalError, connections
 from django.db.backends.signals import connection_created
 
-from jobs import patience
+from jobs import db, patience
 from jobs.session import Session
 from tests.racing import beside
 
@@ -42,3 +42,17 @@ def test_without_it_django_waits_as_long_as_it_takes() -> None:
         return type(connections["default"].connection)
 
     assert not issubclass(beside(ask).result(30), Session)
+
+
+def test_a_session_is_watched_from_its_first_statement_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that fell silent between the greeting and it was waited for for ever."""
+    watched: list[bool] = []
+    bound = Session.bound_idleness
+
+    def noted(self: Session, seconds: float, *, kept: bool) -> None:
+        watched.append(self in patience._watcher._watched)
+        bound(self, seconds, kept=kept)
+
+    monkeypatch.setattr(Session, "bound_idleness", noted)
+    db.connect(name="punctual test", patience=60.0).close()
+    assert watched == [True]

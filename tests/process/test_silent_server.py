@@ -72,9 +72,12 @@ def test_st_05_a_worker_whose_connections_are_dead_connects_anew(
 
 def test_mi_07_a_dispatcher_whose_connections_are_dead_connects_anew(way: Way, beyond: Commands) -> None:
     dispatcher = beyond.dispatcher("--only", "dispatch")
-    sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'punctual %'"
+    at_work = (
+        "SELECT count(DISTINCT application_name) = 2 FROM pg_stat_activity WHERE state = 'idle' AND query !~ '^(SET|$)' "
+        "AND application_name IN ('punctual dispatch', 'punctual heartbeat')"
+    )
     with connections["default"].cursor() as cursor:
-        wait_until(lambda: cursor.execute(sessions) or cursor.fetchone()[0] >= 2, what="its two loops")
+        wait_until(lambda: cursor.execute(at_work) or cursor.fetchone()[0], what="its two loops")
     way.swallow()
     dispatcher.says("the database is silent")
     job = schedule(delay=timedelta(seconds=8))
