@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from jobs.leases import counts, may_end_in_relay, may_relay, settle
+from jobs.leases import counts, may_end_in_relay, may_relay, relay, settle
 from jobs.models import Job, Outcome, QueueEntry, UniqueKey
 from jobs.results import Completed, Settlement
 from tests.factories import come_due, failed, schedule
@@ -148,3 +148,27 @@ def test_the_highest_priority_starts_first(here: Connection) -> None:
         order.append(held[0].priority)
         held = relayed(here, claimer, held).claims
     assert order == [9, 9, 5, 0]
+
+
+def test_who_was_settled_by_a_relay_whose_reply_was_lost_is_not_fenced(here: Connection) -> None:
+    """The settler is given it then, and finds it written."""
+    claimer, held = limited(here)
+    done = ended(here, held[:1])
+    assert relay(here, claimer, held[0].tenant_id, done)
+    again = settle(here, done)
+    assert (again.fates, again.fenced) == ({}, set())
+    assert Outcome.objects.count() == 1
+    assert running() == 2
+
+
+def test_midnight_between_the_question_and_the_relay_does_no_harm(
+    here: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimer, held = limited(here)
+    done = ended(here, held[:1])
+    assert may_relay(claimer, held[0].tenant_id, done)
+    tomorrow = claimer.looks.clock.now() + timedelta(days=1)
+    monkeypatch.setattr(claimer.looks.clock, "now", lambda: tomorrow)
+    found = relay(here, claimer, held[0].tenant_id, done)
+    assert found
+    assert (len(found.settled.fates), len(found.claims)) == (1, 1)
