@@ -59,7 +59,7 @@ class Admitter:
     def _due(self, connection: Connection, now: datetime) -> tuple[set[Key], datetime | None]:
         """Keys whose waiting entries came due since the last look, and when the next one does."""
         values = {"since": (self._since or now) - BACK, "now": now}
-        rows = connection.execute(load("keys_due"), values).fetchall()
+        rows = connection.execute(load("keys_due"), values, prepare=True).fetchall()
         keys = {(tenant_id, name) for tenant_id, name, coming in rows if coming is None}
         return keys, next((coming for _, _, coming in rows if coming is not None), None)
 

@@ -61,7 +61,7 @@ class Holder:
 
     def run_once(self, connection: Connection, now: datetime) -> int:
         begun = boottime()
-        holds = [Open(*row) for row in connection.execute(_OPEN).fetchall()]
+        holds = [Open(*row) for row in connection.execute(_OPEN, prepare=True).fetchall()]
         held = Targets.of((each.scope, each.key) for each in holds if each.stands)
         sweeps = held != self._held or begun - self._swept >= max(SWEEP, SWEEP_SHARE * self._sweeping)
         moved, keys = self._park(connection, held, now, everything=sweeps)

@@ -61,7 +61,7 @@ class DatabaseClock:
 
     def read(self, connection: Any) -> datetime:
         """Ask the database over a psycopg connection and return its time."""
-        (timestamp,) = connection.execute("SELECT clock_timestamp()").fetchone()
+        (timestamp,) = connection.execute("SELECT clock_timestamp()", prepare=True).fetchone()
         self.observe(timestamp)
         return self.now()
 

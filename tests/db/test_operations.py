@@ -21,6 +21,7 @@ from jobs.models import (
     TenantMember,
     Timer,
 )
+from jobs.models.operation import OPEN, OperationState
 from jobs.newjob import NewJob
 from jobs.operations import OperationRefused, limits, run
 from jobs.operations.control import visible
@@ -431,6 +432,23 @@ def test_an_error_of_the_code_pauses_that_operation_and_the_others_go_on(
     broken.refresh_from_db()
     assert (broken.state, broken.note) == ("paused", "RuntimeError: a bug")
     assert Operations().run_once(here, clock.now()) == 0
+
+
+def test_while_nothing_is_due_djangos_connection_is_left_alone(
+    here: Connection, django_assert_num_queries: Any
+) -> None:
+    with django_assert_num_queries(0):
+        assert Operations().run_once(here, clock.now()) == 0
+
+
+@pytest.mark.parametrize("state", OPEN)
+def test_an_operation_is_found_in_each_open_state(
+    boss: User, here: Connection, state: OperationState
+) -> None:
+    many(1, group="g")
+    operation = operations.submit(boss, "cancel", "group:g due:today..+2d", "why")
+    Operation.objects.filter(pk=operation.pk).update(state=state)
+    assert Operations().run_once(here, clock.now()) == 1
 
 
 def test_the_steps_of_the_ceiling() -> None:

@@ -34,6 +34,8 @@ from jobs.steady import time
 logger = logging.getLogger(__name__)
 
 LOOPS = ("dispatch", "admit", "hold", "tick", "rescue", "upkeep", "rollup", "operate")
+GENERIC = (Admitter.name, Rescuer.name)
+"""Loops whose sessions plan once for all values (`db.connect`)."""
 STUCK_SECONDS = 600.0
 """A loop without a pass for so long hangs where no error reaches it: leave, so that whoever runs us starts anew."""
 STUCK = 75
@@ -67,7 +69,7 @@ class Command(BaseCommand):
         heartbeat = Heartbeat(ProcessKind.DISPATCHER)
         loops = [
             Loop(heartbeat, database),
-            *(Loop(makers[name](), database, generic=name == Rescuer.name) for name in only or LOOPS),
+            *(Loop(makers[name](), database, generic=name in GENERIC) for name in only or LOOPS),
         ]
         patience.watch_django(conf().lease.total_seconds())
         shutdown = Shutdown()
