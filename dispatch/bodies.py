@@ -13,7 +13,7 @@ from datetime import timedelta
 from dispatch.atomic import execute_atomic
 from dispatch.executor import AsyncLoop, execute
 from dispatch.holdings import Holding, Holdings, Stop
-from dispatch.hygiene import clean_connections, close_connections
+from dispatch.hygiene import CleanConnections, close_connections
 from dispatch.pace import Pace
 from dispatch.slots import NEVER
 from jobs.clock import DatabaseClock, boottime
@@ -125,7 +125,7 @@ class Bodies:
             return
         hard = self._set_deadlines(holding, job_type, begun)
         holding.started_at = self.clock.at(begun)
-        with clean_connections():
+        with CleanConnections():
             if job_type.atomic:
                 result = execute_atomic(job_type, context, claim, holding.started_at, self.using, self._loop)
             else:

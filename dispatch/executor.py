@@ -18,8 +18,8 @@ from jobs.conf import conf
 from jobs.context import Context
 from jobs.errors import Cancelled, Control, Fail, InvalidPayload, Retry, Snooze
 from jobs.registry import JobType
+from jobs.results import DONE, Completed, Failed, Result, Snoozed
 from jobs.results import Cancelled as CancelledResult
-from jobs.results import Completed, Failed, Result, Snoozed
 from jobs.steady import time
 from jobs.text import class_name, describe_exception
 
@@ -129,7 +129,7 @@ def execute(
 def completed(value: Any) -> Completed:
     """A result that cannot be stored never fails a body that ran: it is left out, with a note."""
     if value is None:
-        return Completed()
+        return DONE
     try:
         return Completed(payloads.encode(value, limit=conf().result_bytes, field="result"))
     except InvalidPayload as error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from itertools import count
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -49,6 +49,9 @@ class _Before(NamedTuple):
         return raw is not self.raw or self.trips is None or raw.trips != self.trips
 
 
+_NOTHING: Mapping[str, _Before] = {}
+
+
 class _Here(threading.local):
     connected = False
     """A connection was opened in this thread since `close_connections`."""
@@ -71,20 +74,27 @@ def _attributes(raw: Any) -> tuple[Any, ...]:
     return tuple(getattr(raw, name, None) for name in _ATTRIBUTES)
 
 
-@contextmanager
-def clean_connections() -> Iterator[None]:
+class CleanConnections:
     """Run a body between clean connections: broken ones are closed before it, transactions it left open are rolled
-    back after it, and session settings, temporary tables, listeners and advisory locks do not reach the next job."""
-    if not _here.connected:  # nothing to clean before, and most often nothing after: it costs a job nothing
-        try:
-            yield
-        finally:
-            if _here.connected:
-                _clean({})
-        return
+    back after it, and session settings, temporary tables, listeners and advisory locks do not reach the next job.
+
+    A body that finds no connection and opens none, as most do, costs next to nothing."""
+
+    __slots__ = ("_before",)
+
+    def __enter__(self) -> None:
+        self._before = _found() if _here.connected else _NOTHING
+
+    def __exit__(self, *error: object) -> None:
+        if _here.connected:
+            _clean(self._before)
+
+
+def _found() -> dict[str, _Before]:
+    """The connections of this thread, those that still work."""
     close_old_connections()
     reset_queries()
-    before = {
+    return {
         connection.alias: _Before(
             connection.connection,
             getattr(connection.connection, "trips", None),
@@ -92,10 +102,6 @@ def clean_connections() -> Iterator[None]:
         )
         for connection in connections.all(initialized_only=True)
     }
-    try:
-        yield
-    finally:
-        _clean(before)
 
 
 def close_connections() -> None:

@@ -65,6 +65,10 @@ class Completed:
     """Why a result that the handler returned was not stored."""
 
 
+DONE = Completed()
+"""What most bodies end with."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     error: ErrorText

@@ -18,7 +18,7 @@ from jobs.leases.claim import Claimer
 from jobs.leases.ring import NIL, just_before
 from jobs.leases.settle import COMPLETED, Settled
 from jobs.partitions import day_of
-from jobs.results import Claim, Completed, Held, Settlement
+from jobs.results import DONE, Claim, Held, Settlement
 from jobs.sql import for_day
 
 Connection = psycopg.Connection[Any]
@@ -32,7 +32,7 @@ class Relayed(NamedTuple):
 
 def may_end_in_relay(settlement: Settlement) -> bool:
     """It is of those that the lean statement writes, and no other waits for its concurrency key."""
-    return settlement.held.key is None and settlement.result == Completed()
+    return settlement.held.key is None and settlement.result == DONE
 
 
 def may_relay(claimer: Claimer, tenant_id: int, ended: Sequence[Settlement]) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection as django
 
 from dispatch import hygiene
-from dispatch.hygiene import clean_connections, close_connections
+from dispatch.hygiene import CleanConnections, close_connections
 from jobs.db import ServerBound
 from jobs.models import Queue
 from tests.racing import beside
@@ -54,7 +54,7 @@ def test_a_body_that_uses_no_database_costs_no_look_at_connections(monkeypatch: 
 
     def bodies() -> None:
         for _ in range(3):
-            with clean_connections():
+            with CleanConnections():
                 pass
 
     in_a_thread(bodies)
@@ -65,9 +65,9 @@ def test_a_body_that_uses_no_database_costs_no_look_at_connections(monkeypatch: 
 def test_settings_and_temporary_tables_of_a_body_do_not_reach_the_next(before: int) -> None:
     def bodies() -> bool:
         for _ in range(before):
-            with clean_connections():
+            with CleanConnections():
                 run("SELECT 1")
-        with clean_connections():
+        with CleanConnections():
             set_something()
         return is_clean()
 
@@ -78,9 +78,9 @@ def test_settings_and_temporary_tables_of_a_body_do_not_reach_the_next(before: i
 def test_a_transaction_that_a_body_left_open_is_rolled_back(before: int) -> None:
     def bodies() -> bool:
         for _ in range(before):
-            with clean_connections():
+            with CleanConnections():
                 run("SELECT 1")
-        with clean_connections():
+        with CleanConnections():
             leave_open()
         return django.get_autocommit() and not django.in_atomic_block
 
@@ -95,7 +95,7 @@ def test_a_body_that_fails_leaves_a_clean_connection_too() -> None:
         return is_clean()
 
     def fail() -> None:
-        with clean_connections():
+        with CleanConnections():
             set_something()
             raise ZeroDivisionError
 
@@ -105,10 +105,10 @@ def test_a_body_that_fails_leaves_a_clean_connection_too() -> None:
 def test_only_what_a_body_has_used_is_reset() -> None:
     def bodies() -> tuple[bool, bool]:
         set_something()
-        with clean_connections():
+        with CleanConnections():
             pass
         untouched = not is_clean()
-        with clean_connections():
+        with CleanConnections():
             run("SELECT 1")
         return untouched, is_clean()
 
@@ -117,10 +117,10 @@ def test_only_what_a_body_has_used_is_reset() -> None:
 
 def test_a_session_that_was_lost_is_replaced_before_the_next_body(connection: Any) -> None:
     def bodies() -> Any:
-        with clean_connections():
+        with CleanConnections():
             pid = run("SELECT pg_backend_pid()")
         connection.execute("SELECT pg_terminate_backend(%s, 10000)", [pid])
-        with clean_connections():
+        with CleanConnections():
             return run("SELECT pg_backend_pid()") != pid
 
     assert in_a_thread(bodies)
@@ -128,12 +128,12 @@ def test_a_session_that_was_lost_is_replaced_before_the_next_body(connection: An
 
 def test_an_idle_thread_keeps_no_connection_and_starts_anew() -> None:
     def bodies() -> list[bool]:
-        with clean_connections():
+        with CleanConnections():
             run("SELECT 1")
         found = [django.connection is None]
         close_connections()
         found.append(django.connection is None)
-        with clean_connections():
+        with CleanConnections():
             set_something()
         return [*found, is_clean()]
 
@@ -146,7 +146,7 @@ def test_cx_04_a_statement_that_one_body_has_prepared_can_be_sent_by_the_next() 
     def bodies() -> list[tuple[int]]:
         found: list[tuple[int]] = []
         for prepare in (False, True, True, False, True):
-            with clean_connections():
+            with CleanConnections():
                 run("SELECT 1")
                 found += ServerBound(django.connection).execute("SELECT 7", prepare=prepare).fetchall()
         return found
@@ -232,11 +232,11 @@ def spoil(raw: Any, how: str) -> None:
 )  # fmt: skip
 def test_cx_04_what_a_body_does_past_django_does_not_reach_the_next(how: str) -> None:
     def bodies() -> tuple[Any, Any]:
-        with clean_connections():
+        with CleanConnections():
             before = facts()
-        with clean_connections():
+        with CleanConnections():
             spoil(django.connection, how)
-        with clean_connections():
+        with CleanConnections():
             return before, facts()
 
     before, after = in_a_thread(bodies)
@@ -248,10 +248,10 @@ def test_cx_04_what_a_body_does_past_django_does_not_reach_the_next(how: str) ->
 @pytest.mark.parametrize("how", ["SET application_name = 'left by a body'", "=autocommit no", "pipeline"])
 def test_cx_04_nor_what_the_first_body_of_a_thread_does(how: str) -> None:
     def bodies() -> tuple[Any, Any]:
-        with clean_connections():
+        with CleanConnections():
             django.ensure_connection()
             spoil(django.connection, how)
-        with clean_connections():
+        with CleanConnections():
             after = facts()
         close_connections()
         return after, facts()
