@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import multiprocessing
 import os
 import signal
@@ -47,6 +48,12 @@ def noop(context: Context, **payload: Any) -> None:
 @job_type("test.echo", searchable=["value", "order.id", "order.paid"])
 def echo(context: Context, value: Any = None) -> Any:
     return value
+
+
+@job_type("test.collector")
+def collector(context: Context) -> list[int]:
+    """What the garbage collector passes over, and how much may be new before it begins."""
+    return [gc.get_freeze_count(), gc.get_threshold()[0]]
 
 
 @job_type("test.ledger", backoff=SOON)

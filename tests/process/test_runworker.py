@@ -63,6 +63,12 @@ def test_a_plain_handler_gets_its_payload_and_its_result_is_kept() -> None:
     assert (outcome.state, outcome.attempt, outcome.result) == ("completed", 1, {"a": [1, None, "ü"]})
 
 
+def test_the_garbage_collector_passes_over_what_stays_for_good() -> None:
+    frozen, new = run("test.collector").result
+    assert frozen > 10_000
+    assert new == 10_000
+
+
 def test_an_async_handler_runs_on_the_loop_of_its_process(ledger: Ledger) -> None:
     jobs = [due_job("test.async", {"ledger": str(ledger), "seconds": 0.05}) for _ in range(5)]
     assert {end_of(job).result for job in jobs} == {"done"}
