@@ -51,9 +51,9 @@ def echo(context: Context, value: Any = None) -> Any:
 
 
 @job_type("test.collector")
-def collector(context: Context) -> list[int]:
+def collector(context: Context) -> dict[str, int]:
     """What the garbage collector passes over, and how much may be new before it begins."""
-    return [gc.get_freeze_count(), gc.get_threshold()[0]]
+    return {"frozen": gc.get_freeze_count(), "new": gc.get_threshold()[0]}
 
 
 @job_type("test.ledger", backoff=SOON)
