@@ -46,16 +46,16 @@ def register(
 def renew(connection: Connection, ids: Sequence[int], *, lease: timedelta | None = None) -> set[int]:
     """Extend the leases of these processes; returns those that were still alive. The others never return: their
     entries may be rescued at any moment, so they stop their bodies and register anew."""
-    with connection.transaction():
-        # First the locks: an UPDATE that waits for a row which then was only locked does not judge its lease again.
-        connection.execute(
-            "SELECT FROM jobs_process WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE", [list(ids)]
-        )
-        rows = connection.execute(
-            "UPDATE jobs_process SET lease_expires_at = clock_timestamp() + %s "
-            "WHERE id = ANY(%s) AND ended_at IS NULL AND lease_expires_at > clock_timestamp() RETURNING id",
-            [lease or conf().lease, list(ids)],
-        ).fetchall()
+    # First all locks, then the judgement: of an UPDATE that waits for a row which then was only locked it was made before.
+    # In one statement: one who is stopped between two would go on with a lease that the rescuer has seen expire meanwhile.
+    rows = connection.execute(
+        "WITH mine AS MATERIALIZED ("
+        "SELECT id, ended_at, lease_expires_at FROM jobs_process WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE) "
+        "UPDATE jobs_process SET lease_expires_at = clock_timestamp() + %s FROM mine WHERE jobs_process.id = mine.id "
+        "AND mine.ended_at IS NULL AND mine.lease_expires_at > (SELECT max(clock_timestamp()) FROM mine) "
+        "RETURNING mine.id",
+        [list(ids), lease or conf().lease],
+    ).fetchall()
     return {process_id for (process_id,) in rows}
 
 

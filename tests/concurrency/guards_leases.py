@@ -49,13 +49,14 @@ def _is_alive(connection: Connection, process_id: int) -> bool:
 def a_renewal_that_waited_until_its_lease_had_passed_is_refused(
     connection: Connection, lease: timedelta = timedelta(seconds=0.2)
 ) -> None:
-    mine = process(connection, lease=lease)
+    """For one row of several: none is judged before all are locked."""
+    mine = [process(connection, lease=lease) for _ in range(2)]
     with connection.transaction():
-        connection.execute("SELECT FROM jobs_process WHERE id = %s FOR UPDATE", [mine])
-        renewed = beside_on_own(lambda own: renew(own, [mine]))
+        connection.execute("SELECT FROM jobs_process WHERE id = %s FOR UPDATE", [mine[1]])
+        renewed = beside_on_own(lambda own: renew(own, mine))
         wait_for_waiter(connection)
-        began_in_time = _is_alive(connection, mine)
-        wait_until(lambda: not _is_alive(connection, mine))
+        began_in_time = _is_alive(connection, mine[0])
+        wait_until(lambda: not _is_alive(connection, mine[1]))
     assert renewed.result(30) == set()
     if not began_in_time:  # it would have been refused anyhow
         a_renewal_that_waited_until_its_lease_had_passed_is_refused(connection, 2 * lease)
@@ -161,7 +162,10 @@ def a_failure_waits_for_an_open_cancel_and_obeys_it(connection: Connection) -> N
 TOGETHER = "with connection.transaction():"
 
 MUTANTS: Mutants = {
-    a_renewal_that_waited_until_its_lease_had_passed_is_refused: [(renew, " FOR NO KEY UPDATE", "")],
+    a_renewal_that_waited_until_its_lease_had_passed_is_refused: [
+        (renew, " FOR NO KEY UPDATE", ""),
+        (renew, "(SELECT max(clock_timestamp()) FROM mine)", "clock_timestamp()"),
+    ],
     renewals_lock_in_the_order_of_ids: [(renew, "ORDER BY id", "ORDER BY id DESC")],
     a_day_that_was_dropped_hides_no_other: [
         (_bring, "UndefinedTable", "UndefinedColumn"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any, cast
 
 import pytest
 from django.db import transaction
@@ -20,6 +21,7 @@ from tests.racing import (
     due_job,
     wait_for_waiter,
 )
+from tests.statements import Noting
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.concurrency
@@ -118,6 +120,25 @@ def test_le_05_a_renewal_that_waited_for_its_row_until_the_lease_had_passed_is_r
         expired = "SELECT lease_expires_at < clock_timestamp() FROM jobs_process WHERE id = %s"
         wait_until(lambda: connection.execute(expired, [mine]).fetchone() == (True,))
     assert renewed.result(30) == set()
+
+
+def test_le_05_one_who_is_stopped_amid_a_renewal_until_the_rescuer_has_come_does_not_go_on_with_that_lease(
+    connection: Connection,
+) -> None:
+    mine = process(connection)
+    claim(connection, due_job(), mine)
+    assert renew(connection, [mine], lease=timedelta(seconds=1)) == {mine}
+    with own_connection() as rescuer:
+
+        class Stopped(Noting):
+            def execute(self, statement: Any, *values: Any, **options: Any) -> Any:
+                cursor = super().execute(statement, *values, **options)
+                if "UPDATE jobs_process" in statement:
+                    wait_until(lambda: rescue(rescuer).fates)
+                return cursor
+
+        renew(cast(Connection, Stopped(connection)), [mine], lease=timedelta(seconds=2))
+    assert renew(connection, [mine]) == set()
 
 
 def test_le_05_an_open_cancel_of_its_job_does_not_hold_up_a_renewal(connection: Connection) -> None:

@@ -155,9 +155,12 @@ MUTANTS: Mutants = {
         (register, "lease or conf().lease", "conf().lease"),
         (renew, "lease or conf().lease", "conf().lease"),
     ],
-    an_expired_lease_is_not_renewed: [(renew, " AND lease_expires_at > clock_timestamp()", "")],
+    an_expired_lease_is_not_renewed: [
+        (renew, " AND mine.lease_expires_at > (SELECT max(clock_timestamp()) FROM mine) ", " ")
+    ],
     a_renewal_leaves_the_leases_of_others_alone: [
-        (renew, f"{ID} AND ended_at", "%s::bigint[] IS NOT NULL AND ended_at")
+        (renew, f"{ID} ORDER", "%s::bigint[] IS NOT NULL ORDER"),
+        (renew, "jobs_process.id = mine.id ", "true "),
     ],
     what_an_ended_process_held_is_orphaned_at_once: [(end, ENDING, "lease_expires_at")],
     an_end_prolongs_no_lease: [(end, ENDING, "clock_timestamp()")],
