@@ -34,6 +34,7 @@ from tests.emptying import empty_tables
 from tests.factories import ERROR, process
 from tests.life_cycle import ModelJob
 from tests.racing import Connection, assert_sound
+from tests.searching import examples
 
 pytestmark = pytest.mark.concurrency
 
@@ -310,7 +311,7 @@ def test_every_verb_in_any_order_does_what_the_model_says(machine: type[LifeCycl
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=200,
+            max_examples=examples(200),
             stateful_step_count=50,
             derandomize=True,
             deadline=None,

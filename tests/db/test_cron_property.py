@@ -20,6 +20,7 @@ from jobs.reconcile import reconcile
 from jobs.sql import load
 from tests.db.test_ticker import MINUTE, by_sql, define, tick
 from tests.factories import DjangosConnection
+from tests.searching import examples
 
 Connection = psycopg.Connection[Any]
 Step = tuple[str, Any]
@@ -104,7 +105,7 @@ def by_its_clock(here: Connection) -> None:
 
 @pytest.mark.usefixtures("by_its_clock")
 @settings(
-    max_examples=200,
+    max_examples=examples(200),
     derandomize=True,
     database=None,
     deadline=None,

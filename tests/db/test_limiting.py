@@ -16,6 +16,7 @@ from jobs import clock
 from jobs.errors import InvalidValue, UnknownTenant
 from jobs.limiting import limit, warning_of
 from jobs.models import Queue, Tenant, TenantQueueLimit
+from tests.searching import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -114,7 +115,9 @@ Form = modelform_factory(Tenant, fields=["max_running", "weight", "rate", "rate_
 VALUES = st.one_of(st.none(), st.integers(-2, 1_000_002), st.integers(-(2**70), 2**70))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(field=st.sampled_from(["max_running", "weight", "rate"]), value=VALUES)
 def test_code_form_and_command_accept_the_same(acme: Tenant, field: str, value: int | None) -> None:
     base = {"max_running": None, "weight": 1, "rate": None, "burst": None}

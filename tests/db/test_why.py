@@ -20,6 +20,7 @@ from jobs.states import JobState
 from jobs.why import why
 from tests.db.verbs import SITUATIONS, job_so
 from tests.factories import DjangosConnection, come_due, process, schedule, server_time
+from tests.searching import examples
 
 Connection = psycopg.Connection[Any]
 HOUR = timedelta(hours=1)
@@ -238,7 +239,9 @@ WORLDS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(world=WORLDS)
 def test_it_says_runnable_exactly_when_a_claim_takes_it(db: None, world: dict[str, Any]) -> None:
     with transaction.atomic():
