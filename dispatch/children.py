@@ -17,7 +17,7 @@ import psycopg
 from dispatch.slots import NEVER, Slots, Started
 from jobs.clock import boottime
 from jobs.conf import conf
-from jobs.db import is_pooled
+from jobs.db import databases, is_pooled
 from jobs.leases import Autopsy, admit, end, register, rescue_process
 from jobs.leases.rescue import BATCH
 from jobs.models.process import ProcessKind
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 SLOTS = 4096
 GONE_SECONDS = 10.0
 """How long to wait for a killed child's sessions to end, or a third of the lease; the living wait meanwhile."""
-_OURS = "FROM pg_stat_activity WHERE application_name = %s AND usename = current_user"
+_OURS = "FROM pg_stat_activity WHERE application_name = %s AND usename = current_user AND datname = ANY(%s)"
 _TERMINATE = f"SELECT pg_terminate_backend(pid, 500) {_OURS}"
 _BUSY = f"SELECT pid {_OURS} AND state <> 'idle'"
 
@@ -184,8 +184,9 @@ def _end_sessions(connection: Connection, name: str, *, pooled: bool) -> None:
     A pooler's sessions are not ours to end, they may be another's in the next moment: it ends by itself what a client has
     left in the middle, and is waited for."""
     until = time.monotonic() + min(GONE_SECONDS, conf().lease.total_seconds() / 3)
+    ours = [name, databases(connection)]
     while time.monotonic() < until:
-        if not connection.execute(_BUSY if pooled else _TERMINATE, [name]).fetchall():
+        if not connection.execute(_BUSY if pooled else _TERMINATE, ours).fetchall():
             return
         if pooled:
             time.sleep(0.05)

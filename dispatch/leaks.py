@@ -10,6 +10,8 @@ from typing import Any
 import psycopg
 from django.db import connections
 
+from jobs.db import databases
+
 Connection = psycopg.Connection[Any]
 
 logger = logging.getLogger(__name__)
@@ -18,7 +20,7 @@ OWN = 2
 """Sessions of a child beside those of its bodies: the one that claims and the settler's."""
 _COUNT = (
     "SELECT application_name, count(*) FROM pg_stat_activity WHERE application_name = ANY(%s) "
-    "AND usename = current_user GROUP BY application_name"
+    "AND usename = current_user AND datname = ANY(%s) GROUP BY application_name"
 )
 
 
@@ -33,7 +35,7 @@ class Leaks:
 
     def look(self, connection: Connection, names: Iterable[str]) -> None:
         """Warn of each that has too many at this look and had at the last one."""
-        counts = dict(connection.execute(_COUNT, [list(names)]).fetchall())
+        counts = dict(connection.execute(_COUNT, [list(names), databases(connection)]).fetchall())
         over = {name for name, count in counts.items() if count > self.most}
         for name in sorted(over & self._over):
             logger.warning(

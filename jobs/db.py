@@ -30,6 +30,13 @@ def is_pooled(using: str) -> bool:
     return using == "default" and DIRECT_ALIAS in connections.settings
 
 
+def databases(connection: psycopg.Connection[Any]) -> list[str]:
+    """The names of this connection's database and of those in the settings. A session elsewhere on the server that is
+    called as one of ours is another installation's: each database numbers its processes from 1 on."""
+    named = [str(each["NAME"]) for each in connections.settings.values() if "postgresql" in each["ENGINE"]]
+    return [connection.info.dbname, *named]
+
+
 def connect(
     using: str = "default",
     *,

@@ -171,6 +171,21 @@ def test_who_buries_a_child_behind_a_pooler_ends_no_session_that_may_be_anothers
                     session.execute("SELECT 1")
 
 
+def test_who_buries_a_child_ends_no_session_of_another_installation_on_the_same_server(
+    connection: Connection, settings: Settings
+) -> None:
+    """Their processes have the same numbers."""
+    settings.SCHEDULER = {"lease": 3.0}
+    params = {**connections["default"].get_connection_params(), "application_name": "punctual worker 7"}
+    for ours in ("context", "cursor_factory", "prepare_threshold"):
+        params.pop(ours, None)
+    with psycopg.connect(**{**params, "dbname": "postgres"}) as theirs, psycopg.connect(**params) as own:
+        _end_sessions(connection, "punctual worker 7", pooled=False)
+        assert theirs.execute("SELECT 1").fetchone() == (1,)
+        with pytest.raises(psycopg.OperationalError):
+            own.execute("SELECT 1")
+
+
 def test_the_server_asks_whether_a_silent_client_is_still_there() -> None:
     """Between two statements of a pipeline no timeout of the server runs: the client that vanished there holds its locks
     until TCP says so."""

@@ -106,7 +106,7 @@ def test_mi_07_a_dispatcher_whose_sessions_are_ended_goes_on(commands: Commands)
         with connections["default"].cursor() as cursor:
             cursor.execute(
                 "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
-                "WHERE application_name IN ('punctual dispatch', 'punctual heartbeat')"
+                "WHERE application_name IN ('punctual dispatch', 'punctual heartbeat') AND datname = current_database()"
             )
         job = schedule(delay=AHEAD + timedelta(seconds=0.5))
         wait_until(lambda job=job: QueueEntry.objects.filter(pk=job.pk).exists())  # type: ignore[misc]

@@ -226,7 +226,7 @@ def test_lk_01_a_worker_holds_a_connection_for_each_thread_and_two_for_each_proc
     Job.objects.schedule_many([NewJob(job_type="test.queries", group="many")] * 300)
     sessions = (
         "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'punctual worker %' "
-        "GROUP BY application_name"
+        "AND datname = current_database() GROUP BY application_name"
     )
     most = 0
 

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
 IN_TRANSACTION = (
     "SELECT application_name, state, query FROM pg_stat_activity WHERE application_name LIKE 'punctual worker %' "
-    "AND xact_start IS NOT NULL AND state <> 'active'"
+    "AND datname = current_database() AND xact_start IS NOT NULL AND state <> 'active'"
 )
 
 
