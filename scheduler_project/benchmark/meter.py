@@ -111,12 +111,13 @@ def tree_cpu(roots: Iterable[int]) -> float | None:
 
 
 def tree_memory(roots: Iterable[int]) -> dict[int, float]:
-    """Bytes of memory that are resident in each of these processes and their descendants; empty where there is no /proc."""
+    """Bytes of memory that are resident in each of these processes and their descendants and shared with nobody, as the
+    pages of our ledger are, of which each job touches more; empty where there is no /proc."""
     found = {}
     for pid, _ in _tree(roots):
         with suppress(OSError):
-            pages = int((PROC / str(pid) / "statm").read_text().split()[1])
-            found[pid] = float(pages * os.sysconf("SC_PAGE_SIZE"))
+            resident, shared = map(int, (PROC / str(pid) / "statm").read_text().split()[1:3])
+            found[pid] = float((resident - shared) * os.sysconf("SC_PAGE_SIZE"))
     return found
 
 

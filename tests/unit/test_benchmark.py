@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from mmap import mmap
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from scheduler_project.benchmark import apps
 from scheduler_project.benchmark.ledger import MOST, Ledger
 from scheduler_project.benchmark.management.commands.benchmark import NAMES
-from scheduler_project.benchmark.meter import NOTHING, Reading, tree_cpu
+from scheduler_project.benchmark.meter import NOTHING, Reading, tree_cpu, tree_memory
 from scheduler_project.benchmark.report import Report, at_least, at_most, summary
 from scheduler_project.benchmark.runs import Run, Runs, busy, most_at_once, read_runs
 from scheduler_project.benchmark.timing import growth, ms, ratio, share
@@ -144,3 +145,18 @@ def test_me_01_one_process_that_grows_is_seen_beside_many_that_do_not() -> None:
     sizes = [{**steady, 9: 50.0 + 5 * n} for n in range(9)]
     assert growth(sizes) == (70 / 55, 85 / 55)
     assert growth([steady, {}]) == (None, None)
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc")
+def test_memory_is_what_a_process_shares_with_nobody(tmp_path: Path) -> None:
+    """The ledger of a benchmark grows with its jobs, in the memory of all who write it."""
+    size = 64 * 2**20
+    with (tmp_path / "ledger").open("w+b") as file:
+        file.truncate(size)
+        before = tree_memory([os.getpid()])[os.getpid()]
+        with mmap(file.fileno(), size) as shared:
+            shared[:] = b"x" * size
+            assert tree_memory([os.getpid()])[os.getpid()] - before < size / 2
+    own = bytearray(b"x" * size)
+    assert tree_memory([os.getpid()])[os.getpid()] - before > size / 2
+    assert len(own) == size
