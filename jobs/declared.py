@@ -8,11 +8,11 @@ from dataclasses import asdict, fields
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import DataError, transaction
 
 from jobs import clock
 from jobs.defining import check_job, check_rule
-from jobs.errors import CronError, InvalidJob
+from jobs.errors import SchedulerError
 from jobs.models import CronDefinition
 from jobs.registry import CronDeclaration, JobType, registry
 from jobs.tenants import tenant_ids
@@ -27,7 +27,7 @@ def sync(using: str = "default") -> int:
         for declaration in job_type.crons:
             try:
                 written += _sync(job_type, declaration, using)
-            except (CronError, InvalidJob) as error:
+            except (SchedulerError, DataError, TypeError, ValueError) as error:
                 told = {"type": job_type.name, "declared": declaration.name, "error": str(error)}
                 logger.error("declared cron is refused", extra=told)
     return written
@@ -45,7 +45,6 @@ def _sync(job_type: JobType, declaration: CronDeclaration, using: str) -> bool:
     rule["job_type"] = job_type.name
     says = {name: _plain(value) for name, value in asdict(declaration).items()}
     tenant_id = tenant_ids([declaration.tenant], using)[declaration.tenant]
-    handler = job_type.handler
     with transaction.atomic(using):
         definition, created = CronDefinition.objects.using(using).get_or_create(
             tenant_id=tenant_id,
@@ -53,7 +52,7 @@ def _sync(job_type: JobType, declaration: CronDeclaration, using: str) -> bool:
             defaults={
                 **rule,
                 "declared": says,
-                "source": f"{handler.__module__}.{handler.__qualname__}"[:100],
+                "source": job_type.origin[:100],
             },
         )
         if created or definition.declared == says:

@@ -8,24 +8,36 @@ from typing import TYPE_CHECKING, Any
 from jobs import moments
 from jobs.conf import conf
 from jobs.cron import zone
+from jobs.cron.policy import (
+    LONGEST_DELAY,
+    LONGEST_NOTE,
+    MISFIRES,
+    OVERLAPS,
+    require_one_of,
+    require_span,
+    require_whole,
+)
 from jobs.cron.recurrence import LONGEST
 from jobs.errors import CronError, describe
 from jobs.ids import IdRun
 from jobs.newjob import Frame, NewJob, prepare
 from jobs.payload import encode
 from jobs.slugs import name_of
+from jobs.text import storable
 
 if TYPE_CHECKING:
     from jobs.models import CronDefinition
 
 _MOMENT = timedelta(microseconds=1)
-_DAY = timedelta(days=1)
-_LONGEST = {"jitter": _DAY, "spread": _DAY, "misfire_grace": LONGEST, "catchup_window": LONGEST}
+_LONGEST = {
+    "jitter": LONGEST_DELAY, "spread": LONGEST_DELAY, "misfire_grace": LONGEST, "catchup_window": LONGEST,
+}  # fmt: skip
 
 
 def check_rule(definition: CronDefinition, now: datetime) -> None:
     """CronError, with the field, unless the definition has one sound rule that fires at least once from `now` on."""
     _check_window(definition)
+    _check_policies(definition)
     zone(definition.timezone)
     rule = definition.rule()
     after = max(now, (definition.start_at or now) - _MOMENT)
@@ -70,12 +82,19 @@ def _check_window(definition: CronDefinition) -> None:
     )
     if start is not None and end is not None and end <= start:
         raise CronError("end_at", f"{end} is not after the start, {start}")
-    for name, most in _LONGEST.items():
-        delay: timedelta = getattr(definition, name)
-        if not timedelta() <= delay <= most:
-            raise CronError(name, f"{describe(delay)} is not between 0 and {most.days} days")
-    if definition.max_runs is not None and definition.max_runs < 1:
-        raise CronError("max_runs", f"{describe(definition.max_runs)} is not a whole number above 0")
+    for name, longest in _LONGEST.items():
+        require_span(name, getattr(definition, name), longest)
+    if definition.max_runs is not None:
+        require_whole("max_runs", definition.max_runs, 2**31 - 1)
+
+
+def _check_policies(definition: CronDefinition) -> None:
+    require_one_of("misfire", definition.misfire, MISFIRES)
+    require_one_of("overlap", definition.overlap, OVERLAPS)
+    require_whole("catchup_limit", definition.catchup_limit, 1000)
+    note: Any = definition.note
+    if not isinstance(note, str) or len(note) > LONGEST_NOTE or storable(note, 4 * len(note)) != note:
+        raise CronError("note", f"{describe(note)} is not text of up to {LONGEST_NOTE} characters")
 
 
 def _why(definition: CronDefinition, after: datetime) -> str:

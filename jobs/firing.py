@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from jobs.cron import Recurrence
+from jobs.cron.policy import MISFIRES, require_one_of
 
 COUNT_LIMIT = 1000
 """Missed slots are counted up to here; a range of so many says "at least"."""
@@ -35,10 +36,15 @@ class Firing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
+    """CronError for a misfire policy that is none."""
+
     misfire: str = "run_once"
     grace: timedelta = timedelta(seconds=60)
     window: timedelta = timedelta(hours=24)
     limit: int = 100
+
+    def __post_init__(self) -> None:
+        require_one_of("misfire", self.misfire, MISFIRES)
 
 
 class Fate(NamedTuple):

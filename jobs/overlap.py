@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from jobs.cron.policy import OVERLAPS, require_one_of
 from jobs.firing import Firing
 
 BUFFER_LIMIT = 100
@@ -33,7 +34,9 @@ class Judged:
 
 
 def judge(policy: str, firings: Sequence[Firing], *, busy: bool, waiting: int) -> Judged:
-    """`firings`: those that would run, oldest first. `busy`: a run is unfinished. `waiting`: so many starts wait."""
+    """`firings`: those that would run, oldest first. `busy`: a run is unfinished. `waiting`: so many starts wait.
+    CronError for a policy that is none."""
+    require_one_of("overlap", policy, OVERLAPS)
     judged = Judged()
     if policy == "allow_all":
         judged.verdicts = [Verdict(firing, START) for firing in firings]

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 
-from jobs.conf import MOST_ATTEMPTS, conf
+from jobs.conf import LONGEST, MOST_ATTEMPTS, conf
 from jobs.cron import recurrence
+from jobs.cron.policy import LONGEST_DELAY, OVERLAPS, require_one_of, require_span
 from jobs.errors import CronError, NotConfigured, UnknownJobType
 from jobs.retry import Backoff, default_backoff
 from jobs.secret import is_secret
@@ -81,9 +82,15 @@ class JobType:
         """Soft timeout: the body is asked to stop. A grace period later its process is killed. None: no timeout."""
         return conf().timeout if self.timeout_or_default is DEFAULT else self.timeout_or_default
 
+    @property
+    def origin(self) -> str:
+        """Where its handler is written: of a partial or another object, what that is made of."""
+        name = getattr(self.handler, "__qualname__", type(self.handler).__qualname__)
+        return f"{self.handler.__module__}.{name}"
+
     @cached_property
     def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.handler)
+        return any(map(inspect.iscoroutinefunction, (self.handler, type(self.handler).__call__)))
 
     @cached_property
     def payload_type(self) -> type[Any] | None:
@@ -118,10 +125,9 @@ class Registry:
 
     def add(self, job_type: JobType) -> None:
         known = self._types.get(job_type.name)
-        if known and _origin(known.handler) != _origin(job_type.handler):
+        if known and known.origin != job_type.origin:
             raise NotConfigured(
-                f"the job type {job_type.name!r} is registered twice: by {_origin(known.handler)} and by "
-                f"{_origin(job_type.handler)}"
+                f"the job type {job_type.name!r} is registered twice: by {known.origin} and by {job_type.origin}"
             )
         self._types[job_type.name] = job_type
 
@@ -152,10 +158,6 @@ class Registry:
 
 
 registry = Registry()
-
-
-def _origin(handler: Handler) -> str:
-    return f"{handler.__module__}.{handler.__qualname__}"
 
 
 def job_type(
@@ -220,18 +222,33 @@ def _check(made: JobType) -> None:
             raise NotConfigured(
                 f"@job_type({made.name!r}): {option} is {number!r}; a whole number from 1 to {most}"
             )
-    timeout = made.timeout_or_default
-    if timeout is not DEFAULT and timeout is not None and timeout <= timedelta():
-        raise NotConfigured(
-            f"@job_type({made.name!r}): timeout is {timeout}; it must be positive, or None for none"
-        )
-    if made.atomic and (made.is_async or timeout is None):
-        raise NotConfigured(f"@job_type({made.name!r}): an atomic handler is not async and has a timeout")
+    _check_times(made)
     _check_paths(made)
     if inspect.isgeneratorfunction(made.handler) or inspect.isasyncgenfunction(made.handler):
         raise NotConfigured(f"@job_type({made.name!r}): the handler yields, and nobody would go through what")
-    if not inspect.signature(made.handler).parameters:
-        raise NotConfigured(f"@job_type({made.name!r}): the handler takes no context; add a first parameter")
+    try:
+        inspect.signature(made.handler).bind_partial(None)
+    except (TypeError, ValueError):
+        raise NotConfigured(
+            f"@job_type({made.name!r}): the handler takes no context; add a first parameter"
+        ) from None
+
+
+def _check_times(made: JobType) -> None:
+    timeout: object = made.timeout_or_default
+    is_span = isinstance(timeout, timedelta) and timedelta() < timeout <= LONGEST
+    if timeout is not DEFAULT and timeout is not None and not is_span:
+        raise NotConfigured(
+            f"@job_type({made.name!r}): timeout is {timeout!r}; it must be a timedelta above 0 and up to "
+            f"{LONGEST.days} days, or None for none"
+        )
+    if made.backoff_or_none is not None and not isinstance(made.backoff_or_none, Backoff):
+        raise NotConfigured(
+            f"@job_type({made.name!r}): backoff is {made.backoff_or_none!r}; it must be a Backoff, as "
+            "Backoff.constant(timedelta(minutes=1))"
+        )
+    if made.atomic and (made.is_async or timeout is None):
+        raise NotConfigured(f"@job_type({made.name!r}): an atomic handler is not async and has a timeout")
 
 
 def _check_paths(made: JobType) -> None:
@@ -270,6 +287,8 @@ def cron(
     a CronDefinition. CronError for a rule that is wrong.
     """
     recurrence(expression=expression, tz=timezone, dst=dst, every=every)
+    require_one_of("overlap", overlap, OVERLAPS)
+    require_span("spread", spread, LONGEST_DELAY)
     for what, check, given in (
         ("tenant", slug_of, tenant),
         ("name", partial(name_of, longest=200), name or "default"),

@@ -147,7 +147,7 @@ def _policy(known: JobType) -> list[tuple[str, Any]]:
     handler = known.handler
     described = (handler.__doc__ or "").strip().partition("\n\n")[0]
     return [
-        ("Handler", f"{handler.__module__}.{handler.__qualname__}"),
+        ("Handler", known.origin),
         ("What it does", " ".join(described.split()) or None),
         ("Queue", known.queue),
         ("Attempts at most", known.max_attempts),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from jobs.errors import CronError, describe
 
@@ -39,8 +39,11 @@ class Interval:
     warnings: tuple[str, ...] = ()
 
     def __init__(self, every: timedelta, anchor: datetime) -> None:
-        if not SHORTEST <= every <= LONGEST:
-            raise CronError("every", f"{describe(every)} is not between {SHORTEST} and {LONGEST.days} days")
+        given: Any = every
+        if not isinstance(given, timedelta) or not SHORTEST <= every <= LONGEST:
+            raise CronError(
+                "every", f"{describe(every)} is no timedelta between {SHORTEST} and {LONGEST.days} days"
+            )
         self.every, self.anchor = every, utc("anchor_at", anchor)
 
     @property

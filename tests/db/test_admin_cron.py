@@ -72,7 +72,7 @@ def test_a_definition_is_added_with_a_record_and_the_warnings_of_its_rule(
         ("queue", "a\tb", "unprintable"),
         ("every", "0:05:00", "give one of"),
         ("every", "soon", "valid duration"),
-        ("max_runs", "0", "above 0"),
+        ("max_runs", "0", "no whole number from 1"),
         ("jitter", "2 00:00:00", "between 0 and 1 day"),
         ("spread", "-1", "between 0 and 1 day"),
     ],

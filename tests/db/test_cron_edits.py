@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,7 @@ from django.db import connection
 from dispatch.ticker import Ticker
 from jobs import clock, declared
 from jobs.models import CronDefinition, CronTick, Job
-from jobs.registry import CronDeclaration, registry
+from jobs.registry import CronDeclaration, cron, job_type, registry
 from jobs.states import JobState
 from tests.db.test_ticker import AHEAD, define, expected, slots, soon, tick
 from tests.factories import claim, come_due, process
@@ -202,6 +203,32 @@ def test_pl_06_a_declared_payload_that_cannot_be_stored_stands_in_nobodys_way(
     crons[0] = declare(payload=payload)
     assert declared.sync() == 0
     assert CronDefinition.objects.get(name="declared").payload == {"fine": 1}
+
+
+@pytest.mark.parametrize("options", [{"spread": 5}, {"spread": None}, {"overlap": "x" * 20}], ids=str)
+def test_pl_06_a_declared_rule_that_cannot_be_stored_stands_in_nobodys_way(
+    here: Connection, crons: list[CronDeclaration], options: dict[str, Any]
+) -> None:
+    crons[:] = [declare(**options), CronDeclaration(expression="0 1 * * *", name="another")]
+    assert declared.sync() == 1
+    assert CronDefinition.objects.get().name == "another"
+
+
+@dataclass
+class Odd:
+    numbers: set[int]
+
+
+def test_pl_06_a_declared_cron_of_a_payload_that_none_can_be_stands_in_nobodys_way(here: Connection) -> None:
+    @cron("0 1 * * *", payload={"numbers": [1]})
+    @job_type("test.odd")
+    def odd(context: Any, payload: Odd) -> None:
+        """Of a payload that JSON does not carry."""
+
+    try:
+        assert declared.sync() == 0
+    finally:
+        registry.remove("test.odd")
 
 
 def test_what_code_declares_no_more_stays(here: Connection, crons: list[CronDeclaration]) -> None:

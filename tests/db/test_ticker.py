@@ -171,6 +171,22 @@ def test_a_broken_definition_is_marked_and_the_others_go_on(here: Connection) ->
     assert slots(broken)
 
 
+@pytest.mark.parametrize(("field", "wrong"), [("overlap", "forbid"), ("misfire", "never")])
+def test_a_policy_that_is_none_breaks_its_definition_until_it_is_mended(
+    here: Connection, field: str, wrong: str
+) -> None:
+    definition = define(expression=soon())
+    by_sql(definition, **{field: wrong})
+    tick(here)
+    definition.refresh_from_db()
+    assert f"{field}: '{wrong}' is not one of" in definition.broken
+    assert not slots(definition)
+    setattr(definition, field, {"overlap": "allow_all", "misfire": "skip"}[field])
+    definition.save()
+    tick(here)
+    assert slots(definition)
+
+
 def test_a_type_that_nobody_knows_still_gets_its_jobs(here: Connection) -> None:
     by_sql(define(), job_type="nobody.knows")
     tick(here)

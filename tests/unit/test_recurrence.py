@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -67,9 +68,9 @@ def test_a_moment_is_one_slot() -> None:
 
 
 @pytest.mark.parametrize(
-    "every", [timedelta(), timedelta(milliseconds=999), -timedelta(days=1), timedelta(days=4000)]
+    "every", [timedelta(), timedelta(milliseconds=999), -timedelta(days=1), timedelta(days=4000), 300, "5m"]
 )
-def test_an_interval_that_is_too_short_or_too_long_is_refused(every: timedelta) -> None:
+def test_an_interval_that_is_too_short_or_too_long_or_none_is_refused(every: Any) -> None:
     with pytest.raises(CronError) as refusal:
         Interval(every, NOON)
     assert refusal.value.field == "every"

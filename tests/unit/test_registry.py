@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -37,6 +39,60 @@ def test_pl_04_a_declared_cron_has_a_name_and_a_tenant_that_can_be_stored(field:
         options: dict[str, Any] = {field: value}
         with pytest.raises(CronError, match=field):
             cron("0 1 * * *", **options)
+
+
+@pytest.mark.parametrize(
+    ("field", "options"),
+    [
+        ("every", {"expression": "", "every": 300}),
+        ("overlap", {"overlap": "forbid"}),
+        ("overlap", {"overlap": None}),
+        ("spread", {"spread": 5}),
+        ("spread", {"spread": None}),
+        ("spread", {"spread": timedelta(days=2)}),
+    ],
+)
+def test_pl_06_what_a_dispatcher_could_not_store_of_a_declared_cron_is_refused(
+    field: str, options: dict[str, Any]
+) -> None:
+    with pytest.raises(CronError) as refused:
+        cron(**{"expression": "0 1 * * *"} | options)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("timeout", 5), ("timeout", "5 s"), ("timeout", timedelta.max), ("backoff", 5)]
+)
+def test_bx_03_a_time_that_a_worker_would_stumble_over_is_refused(option: str, value: Any) -> None:
+    with pytest.raises(NotConfigured, match=f"{option} is"):
+        job_type("test.times", **{option: value})(handler)
+
+
+@pytest.mark.parametrize("body", [lambda: None, lambda *, context: None, lambda **options: None, None, dict])
+def test_bx_01_a_handler_that_takes_no_context_is_refused(body: Any) -> None:
+    with pytest.raises(NotConfigured, match="no context"):
+        job_type("test.contextless")(body)
+
+
+class Calls:
+    async def __call__(self, context: Any) -> None:
+        """Does nothing."""
+
+
+@pytest.mark.parametrize(
+    ("body", "is_async", "origin"),
+    [
+        (partial(handler), False, "functools.partial"),
+        (Calls(), True, f"{__name__}.Calls"),
+        (handler, False, f"{__name__}.handler"),
+    ],
+)
+def test_pl_06_a_handler_may_be_any_callable(body: Any, is_async: bool, origin: str) -> None:
+    made = job_type("test.callable")(body)
+    try:
+        assert (made.is_async, made.origin) == (is_async, origin)
+    finally:
+        registry.remove("test.callable")
 
 
 @pytest.mark.parametrize("most", [0, -1, 10_001, 2**31, True, 2.5, "3"])
