@@ -130,6 +130,9 @@ def expand(definition: Definition, now: datetime, runs: Sequence[Run]) -> Expand
     rule = rule_of(*definition[2:8])
     ahead = definition.overlap == "allow_all"
     found, reached = _firings(rule, definition, now, now + conf().cron_ahead if ahead else now)
+    made = Expanded(last_slot=reached)
+    if _is_spent(definition, made):  # no later slot overtakes the last start that waits
+        found = []
     running = [run for run in runs if run.job_id is not None]
     waiting = [run for run in runs if run.job_id is None]
     if waiting or any(each.runs for each in found):
@@ -137,8 +140,8 @@ def expand(definition: Definition, now: datetime, runs: Sequence[Run]) -> Expand
     judged = judge(
         definition.overlap, [each for each in found if each.runs], busy=bool(running), waiting=len(waiting)
     )
-    made = Expanded(last_slot=reached)
     _retell(made, definition, judged, waiting, now)
+    made.runs -= sum(not run.asked for run in waiting[: judged.overtaken])  # counted when they began to wait
     verdicts = iter(judged.verdicts)
     for firing in found:
         if _is_spent(definition, made):

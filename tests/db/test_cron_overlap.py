@@ -142,6 +142,27 @@ def test_cancel_other_asks_the_running_one_to_stop_and_starts_when_it_has(here: 
     assert scene.is_clean()
 
 
+def test_a_start_that_was_overtaken_is_no_run_and_the_last_of_all_runs_is_not_overtaken(
+    here: Connection,
+) -> None:
+    scene = Scene(here, "cancel_other", max_runs=3)
+    scene.tick(1)
+    held = scene.run(1)
+    scene.tick(2)
+    scene.tick(3)
+    scene.end(held, Cancelled())
+    scene.tick(3.1)
+    assert scene.outcomes() == ["fired", "skipped", "late"]
+    held = scene.run(3)
+    for minute in (4, 5, 6):
+        scene.tick(minute)
+    assert scene.outcomes() == ["fired", "skipped", "late", "waiting"]
+    scene.end(held, Cancelled())
+    scene.tick(7)
+    assert scene.outcomes() == ["fired", "skipped", "late", "late"]
+    assert scene.is_clean()
+
+
 def test_cancel_other_ends_at_once_what_has_not_begun(here: Connection) -> None:
     scene = Scene(here, "cancel_other")
     scene.tick(1)

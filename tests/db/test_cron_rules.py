@@ -120,6 +120,18 @@ def test_a_run_that_was_withdrawn_is_not_counted(here: Connection) -> None:
     assert CronTick.objects.filter(outcome="fired").count() == 1
 
 
+def test_a_start_that_an_edit_drops_is_not_counted(here: Connection) -> None:
+    start = past()
+    definition = define(max_runs=2, overlap="buffer_all")
+    watched(here, definition, start, 2)
+    definition.refresh_from_db()
+    assert definition.runs == 2
+    by_sql(definition, priority=1)
+    definition.refresh_from_db()
+    assert definition.runs == 1
+    assert is_clean(start, 2)
+
+
 def test_what_is_skipped_is_no_run(here: Connection) -> None:
     start = past()
     definition = define(max_runs=2, overlap="skip")

@@ -1,7 +1,7 @@
 -- Whoever changes a rule column of a cron definition, by whatever path, gets a new revision: ticks and job ids of the old
 -- rule never stand in the way of the new one's. In the same transaction the old rule is kept as a jobs_cronrevision, what
 -- it wrote ahead of `moment` is withdrawn (its jobs end cancelled, its ticks say replaced), and starts that wait for an
--- earlier run are dropped. `withdrawn`: how many runs that were. `kept`: the last slot ahead whose job runs already,
+-- earlier run are dropped. `withdrawn`: how many runs that were, counted and never begun. `kept`: the last slot ahead whose job runs already,
 -- claimed a moment early; the new rule counts from there.
 CREATE FUNCTION jobs_crondefinition_withdraw(
     definition bigint, moment timestamptz, OUT withdrawn int, OUT kept timestamptz
@@ -17,6 +17,7 @@ BEGIN
     LOOP
         UPDATE jobs_crontick SET outcome = 'skipped', reason = 'the definition was changed while it waited'
         WHERE id = start.tick_id AND slot = start.slot;
+        withdrawn := withdrawn + 1;
     END LOOP;
     SELECT array_agg(job_id ORDER BY job_id) INTO ahead FROM jobs_crontick
     WHERE definition_id = definition AND slot > moment AND slot < moment + interval '2 days'
@@ -52,7 +53,7 @@ BEGIN
     SELECT gone || coalesce(array_agg(job_id), '{}') INTO gone FROM ended;
     UPDATE jobs_crontick SET outcome = 'replaced'
     WHERE definition_id = definition AND slot > moment AND slot < moment + interval '2 days' AND job_id = ANY(gone);
-    withdrawn := cardinality(gone);
+    withdrawn := withdrawn + cardinality(gone);
     SELECT max(slot) INTO kept FROM jobs_crontick
     WHERE definition_id = definition AND slot > moment AND slot < moment + interval '2 days'
         AND outcome IN ('fired', 'late');
@@ -74,6 +75,9 @@ BEGIN
        (OLD.expression, OLD.timezone, OLD.dst, OLD.every, OLD.anchor_at, OLD.run_at, OLD.enabled, OLD.start_at,
         OLD.end_at, OLD.max_runs, OLD.jitter, OLD.spread, OLD.overlap, OLD.job_type, OLD.payload, OLD.tenant_id,
         OLD.queue, OLD.priority, OLD.max_attempts, OLD.revision)
+       -- of one that is broken, these may be what was wrong with it
+       AND (OLD.broken = '' OR (NEW.misfire, NEW.misfire_grace, NEW.catchup_window, NEW.catchup_limit)
+        IS NOT DISTINCT FROM (OLD.misfire, OLD.misfire_grace, OLD.catchup_window, OLD.catchup_limit))
     THEN
         RETURN NEW;
     END IF;
