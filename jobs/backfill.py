@@ -59,7 +59,7 @@ def backfill(
     and in the handler's context. CronError for a range that begins before the retention, ends in the future or holds
     more than 10,000 slots. Two backfills of one range at once run each slot once.
     """
-    using = definition._state.db or "default"
+    using = definition.alias
     now = clock.now(using)
     _check(start, end, now, rate, overlap)
     found = definition.rule().between(utc("start", start) - _MOMENT, end, limit=MOST)
@@ -81,7 +81,7 @@ def backfill(
 
 def run_now(definition: CronDefinition) -> UUID:
     """One run at once; later slots are judged against it, as against any other."""
-    using = definition._state.db or "default"
+    using = definition.alias
     now = clock.now(using)
     with transaction.atomic(using):
         locked = CronDefinition.objects.using(using).select_for_update(no_key=True).get(pk=definition.pk)

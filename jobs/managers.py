@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
-from django.db import connections, models, transaction
+from django.db import connections, models, router, transaction
 
 from jobs import admission, clock, keys, notify, partitions
 from jobs.bulk import insert_many
@@ -25,8 +25,6 @@ from jobs.tenants import tenant_ids
 
 if TYPE_CHECKING:
     from jobs.models import Job
-
-_BORN = "jobs are born by Job.objects.schedule() or schedule_many() alone"
 
 
 class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[misc]
@@ -55,7 +53,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         tenant with this key at most as many run at once as their type allows (`@job_type(concurrency=1)`); others wait.
         InvalidJob (its kinds: UnknownJobType, InvalidPayload) names the wrong argument; DayMissing, LockTimeout.
         """
-        using = self.db
+        using = self._alias
         now = clock.now(using)
         new = NewJob(
             job_type=job_type,
@@ -93,7 +91,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         """Schedule many in one transaction: `(id, was_created)` for each, in their order. One wrong job refuses all:
         InvalidJob names its index, and nothing is written. They are written as they come, so an iterator of millions
         needs no more memory than their ids and the jobs with a unique key, which are written at the end."""
-        using = self.db
+        using = self._alias
         now = clock.now(using)
         told: list[tuple[UUID, bool]] = []
         keyed: dict[int, Row] = {}
@@ -126,7 +124,7 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             holder = keys.take([wanted], using, vanished=vanished)[wanted.name]
             if holder == row.id:
                 return None
-            if (job := self.filter(pk=holder).first()) is not None:
+            if (job := self.using(using).filter(pk=holder).first()) is not None:
                 return job  # type: ignore[no-any-return]
         raise PlaceUnknown(f"job {holder} has the unique key {row.unique_key!r} and no row: run checkjobs")
 
@@ -141,6 +139,11 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
             insert_many(cursor, rows, now + conf().look_ahead, meanwhile)
         _hint(rows, now, using)
         _admit(rows, now, using)
+
+    @property
+    def _alias(self) -> str:
+        """Where jobs are written: a router may read them elsewhere."""
+        return self._db or router.db_for_write(self.model, **self._hints)
 
     async def aschedule(self, job_type: str, payload: Any = None, **options: Any) -> Job:
         """`schedule` for async code."""
@@ -176,12 +179,6 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         job: Job = self.model(**values, payload=payload, created_at=created_at)
         job._state.adding, job._state.db, job.was_created = False, using, True
         return job
-
-    def create(self, **kwargs: Any) -> NoReturn:
-        raise TypeError(_BORN)
-
-    def bulk_create(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError(_BORN)
 
 
 def _name_tenants(rows: Collection[Row], using: str) -> None:

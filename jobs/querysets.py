@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any, NoReturn, Self
 from uuid import UUID
@@ -18,6 +19,7 @@ from jobs.states import FINAL, JobState
 
 CHUNK = 500
 """Jobs per transaction of a verb on many."""
+_BORN = "jobs are born by Job.objects.schedule() or schedule_many() alone"
 
 _IN_ENTRY: dict[JobState, Q] = {
     JobState.RUNNING: Q(entry__lease_token__isnull=False),
@@ -59,20 +61,22 @@ class JobQuerySet(models.QuerySet[Any]):
 
     def cancel(self, *, action_id: int | None = None) -> Report:
         """See that these jobs do not run; 500 a transaction, unless the caller has one open."""
-        return self._each(lambda ids: verbs.cancel(ids, using=self.db, action_id=action_id))
+        return self._each(partial(verbs.cancel, action_id=action_id))
 
     def retry(self, *, action_id: int | None = None) -> Report:
         """Another run for those of these jobs that failed or were cancelled."""
-        return self._each(lambda ids: verbs.retry(ids, using=self.db, action_id=action_id))
+        return self._each(partial(verbs.retry, action_id=action_id))
 
     def reschedule(self, run_at: datetime, *, action_id: int | None = None) -> Report:
         """Run those of these jobs that wait at `run_at` instead."""
-        return self._each(lambda ids: verbs.reschedule(ids, run_at, using=self.db, action_id=action_id))
+        return self._each(partial(verbs.reschedule, run_at=run_at, action_id=action_id))
 
-    def _each(self, verb: Callable[[list[UUID]], Report]) -> Report:
+    def _each(self, verb: Callable[..., Report]) -> Report:
         report = Report()
-        for ids in self._chunks():
-            report += verb(ids)
+        jobs: Any = self.all()
+        jobs._for_write = True  # as of update() and delete(): a router's replica may not know them yet
+        for ids in jobs._chunks():
+            report += verb(ids, using=jobs.db)
         return report
 
     def _chunks(self) -> Iterator[list[UUID]]:
@@ -83,6 +87,12 @@ class JobQuerySet(models.QuerySet[Any]):
     def _next(self, ids: Iterator[UUID]) -> list[UUID]:
         with connections[self.db].wrap_database_errors:  # Django lets those of closing its cursor through
             return list(islice(ids, CHUNK))
+
+    def create(self, **kwargs: Any) -> NoReturn:
+        raise TypeError(_BORN)
+
+    def bulk_create(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(_BORN)
 
     def update(self, **kwargs: Any) -> NoReturn:
         raise TypeError("jobs are immutable: use cancel(), retry() or reschedule()")

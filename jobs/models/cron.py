@@ -6,22 +6,22 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.core.exceptions import ValidationError
-from django.db import models
+from django.db import models, router
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from jobs import clock
 from jobs.cron import Recurrence, recurrence
+from jobs.cron.policy import LONGEST_DELAY, LONGEST_NOTE
 from jobs.errors import CronError
 from jobs.models.tenant import Tenant
+from jobs.text import storable
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from jobs.backfill import Backfill
 
-LONGEST_DELAY = timedelta(days=1)
-"""Of jitter, and of spread."""
 FIELDS = {"tz": "timezone"}
 """Where a rule's part has another name in the table."""
 NO_TIME = timedelta()
@@ -52,7 +52,7 @@ class CronQuerySet(models.QuerySet["CronDefinition"]):
 
     def bulk_create(self, objs: Any, *args: Any, **kwargs: Any) -> list[CronDefinition]:
         """CronError or InvalidJob for the first wrong one; then nothing is written."""
-        made = list(objs)
+        made, self._for_write = list(objs), True
         for definition in made:
             definition.check_all(self.db)
         return super().bulk_create(made, *args, **kwargs)
@@ -84,7 +84,7 @@ class CronDefinition(models.Model):
     priority = models.SmallIntegerField(default=0)
     max_attempts = models.PositiveIntegerField(null=True, blank=True)
     enabled = models.BooleanField(default=True)
-    note = models.CharField(max_length=500, default="", blank=True, db_default="")
+    note = models.CharField(max_length=LONGEST_NOTE, default="", blank=True, db_default="")
     start_at = models.DateTimeField(null=True, blank=True)
     end_at = models.DateTimeField(null=True, blank=True)
     max_runs = models.PositiveIntegerField(null=True, blank=True)
@@ -160,6 +160,11 @@ class CronDefinition(models.Model):
         super().save(*args, **kwargs)
 
     @property
+    def alias(self) -> str:
+        """The database it is written to: a router may read it elsewhere."""
+        return router.db_for_write(CronDefinition, instance=self)
+
+    @property
     def when(self) -> str:
         """The rule in one line."""
         if self.every is not None:
@@ -186,7 +191,7 @@ class CronDefinition(models.Model):
         from jobs.defining import check_job, check_rule
 
         self._fill()
-        now = clock.now(using or self._state.db or "default")
+        now = clock.now(using or self.alias)
         check_rule(self, now)
         if self._state.adding:
             check_job(self, now)
@@ -201,7 +206,7 @@ class CronDefinition(models.Model):
 
         self._fill()
         try:
-            check_rule(self, clock.now(self._state.db or "default"))
+            check_rule(self, clock.now(self.alias))
         except CronError as error:
             known = {field.name for field in self._meta.fields}
             name = FIELDS.get(error.field, error.field)
@@ -217,9 +222,9 @@ class CronDefinition(models.Model):
         return self._set_enabled(True, "")
 
     def _set_enabled(self, enabled: bool, note: str) -> bool:
-        found = CronDefinition.objects.using(self._state.db).filter(pk=self.pk, enabled=not enabled)
-        changed = bool(found.update(enabled=enabled, note=note[:500]))
-        self.refresh_from_db()
+        found = CronDefinition.objects.using(self.alias).filter(pk=self.pk, enabled=not enabled)
+        changed = bool(found.update(enabled=enabled, note=storable(note, 4 * LONGEST_NOTE)[:LONGEST_NOTE]))
+        self.refresh_from_db(using=self.alias)
         return changed
 
     def run_now(self) -> UUID:

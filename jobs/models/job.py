@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from django.db import models
+from django.db import models, router
 from django.db.models.functions import Now
 
 from jobs.fields import JobIdField
@@ -118,5 +118,6 @@ class Job(models.Model):
         return why(self.pk, self._state.db or "default")
 
     def _alone(self) -> JobQuerySet:
-        alone: JobQuerySet = Job.objects.using(self._state.db).filter(pk=self.pk)
+        using = router.db_for_write(Job, instance=self)
+        alone: JobQuerySet = Job.objects.using(using).filter(pk=self.pk)
         return alone
