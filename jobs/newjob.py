@@ -103,10 +103,10 @@ _WHOLE = (int, type(None))
 def prepare(new: NewJob, frame: Frame, ids: IdRun) -> Row:
     """Check every field; InvalidJob names the one that is wrong."""
     terms, known = frame.check(new)
-    due_at = _due(new, frame)
-    data = payloads.dump(new.payload, known.payload_type) if known and known.payload_type else new.payload
     if new.unique_key is not None or new.unique_for is not None:
         _unique(new)
+    due_at = _due(new, frame)
+    data = payloads.dump(new.payload, known.payload_type) if known and known.payload_type else new.payload
     return Row(
         ids.next(due_at),
         due_at,
@@ -124,7 +124,7 @@ def _terms(new: NewJob) -> tuple[Terms, JobType | None]:
     terms = Terms(
         _tenant(new.tenant),
         new.job_type,
-        _name("queue", new.queue or (known.queue if known else new.job_type)),
+        _name("queue", new.queue if new.queue is not None else known.queue if known else new.job_type),
         _whole("priority", new.priority, PRIORITIES),
         None if new.group is None else _name("group", new.group),
         most
@@ -147,14 +147,19 @@ def _due(new: NewJob, frame: Frame) -> datetime:
     due: Any = new.due_at
     if (
         new.delay is None and type(due) is datetime and due.tzinfo is UTC and not due.microsecond % 1000
-        and frame.oldest <= due <= frame.horizon
+        and frame.oldest <= due <= frame.horizon and new.unique_for is None
     ):  # fmt: skip
         return due
     now = frame.now
     if new.due_at is not None and new.delay is not None:
         raise InvalidJob("delay", "give due_at or delay, not both")
-    due_at: Any = _after(new.delay, now) if new.delay is not None else new.due_at or now
-    return ceil_ms(max(moment("due_at", due_at, frame.horizon), frame.oldest))
+    due_at: Any = (
+        _after(new.delay, now) if new.delay is not None else now if new.due_at is None else new.due_at
+    )
+    oldest = frame.oldest
+    if new.unique_for is not None:  # who holds the key is to be there for as long as it is held
+        oldest = max(oldest, now - conf().retention + new.unique_for)
+    return ceil_ms(max(moment("due_at", due_at, frame.horizon), oldest))
 
 
 def moment(field: str, value: Any, horizon: datetime) -> datetime:
@@ -210,7 +215,6 @@ def _unique(new: NewJob) -> None:
         raise InvalidJob("unique_for", "needs a unique_key")
     lifetime: Any = new.unique_for
     if not isinstance(lifetime, timedelta) or not timedelta() < lifetime <= conf().retention:
-        # Within the retention the job that holds the key is certain to be there still.
         raise InvalidJob(
             "unique_for", f"must be a timedelta above 0 and up to the retention, {conf().retention}"
         )

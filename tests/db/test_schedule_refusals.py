@@ -5,11 +5,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.db import transaction
 from pytest_django import Settings
 
 from jobs import clock
 from jobs.errors import InvalidJob, InvalidPayload, UnknownJobType
+from jobs.ids import new_id
 from jobs.models import Job, QueueEntry, Timer
 from tests.factories import schedule
 
@@ -23,6 +25,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("due_at", {"due_at": datetime(2030, 1, 1)}),  # noqa: DTZ001
     ("due_at", {"due_at": "2030-01-01T00:00Z"}),
     ("due_at", {"due_at": float("inf")}),
+    *(("due_at", {"due_at": value}) for value in ("", 0, False)),  # not: now
     ("due_at", {"due_at": datetime.max.replace(tzinfo=UTC)}),
     ("due_at", {"delay": 6 * 365 * DAY}),
     ("delay", {"delay": timedelta.max}),
@@ -31,7 +34,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("delay", {"delay": DAY, "due_at": datetime(2030, 1, 1, tzinfo=UTC)}),
     *(("priority", {"priority": value}) for value in (-101, 101, True, "1", 1.0, None)),
     *(("max_attempts", {"max_attempts": value}) for value in (0, -1, 10_001, True, "3", 2.0)),
-    *(("queue", {"queue": value}) for value in (" q", "q\n", "a\0b", "x" * 101, 5)),
+    *(("queue", {"queue": value}) for value in ("", " q", "q\n", "a\0b", "x" * 101, 5, 0)),
     *(("group", {"group": value}) for value in ("", "g ", "x" * 101, 5)),
     *(("tenant", {"tenant": value}) for value in ("", " t", "\ud800", "x" * 101, None)),
     *(("unique_key", {"unique_key": value}) for value in ("", "k\0", "x" * 201, 5)),
@@ -95,12 +98,24 @@ def test_the_horizon_is_a_setting(settings: Settings) -> None:
         schedule(delay=timedelta(minutes=61))
 
 
+def _another(job: Job) -> Job:
+    """One that would be in no place, and so never run."""
+    values = {"tenant_id": job.tenant_id, "job_type": "test.noop", "queue": "q", "max_attempts": 1}
+    return Job(id=new_id(job.due_at), due_at=job.due_at, **values)
+
+
+async def _abulk_create(job: Job) -> None:
+    await Job.objects.abulk_create([_another(job)])
+
+
 _BIRTHS_AND_CHANGES: dict[str, Callable[[Job], Any]] = {
     "save": lambda job: job.save(),
     "delete": lambda job: job.delete(),
     "create": lambda job: Job.objects.create(id=job.id),
     "get_or_create": lambda job: Job.objects.get_or_create(job_type="other"),
     "bulk_create": lambda job: Job.objects.bulk_create([job]),
+    "bulk_create of all": lambda job: Job.objects.all().bulk_create([_another(job)]),
+    "abulk_create": lambda job: async_to_sync(_abulk_create)(job),
     "bulk_update": lambda job: Job.objects.bulk_update([job], ["priority"]),
     "update": lambda job: Job.objects.filter(pk=job.pk).update(priority=3),
     "update of all": lambda job: Job.objects.update(priority=3),

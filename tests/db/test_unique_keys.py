@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -10,15 +10,17 @@ from pytest_django import DjangoAssertNumQueries, Settings
 
 from dispatch.janitor import Janitor
 from jobs import clock
+from jobs.conf import conf
 from jobs.errors import LockTimeout
 from jobs.models import Job, UniqueKey
 from jobs.newjob import NewJob
+from jobs.partitions import bounds, day_of
 from jobs.results import Completed
 from tests.db.verbs import SITUATIONS, job_so
 from tests.factories import claim, failed, finish, own_connection, process, schedule, server_time
 
 Connection = psycopg.Connection[Any]
-HOUR = timedelta(hours=1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 def expire(here: Connection) -> None:
@@ -98,6 +100,17 @@ def test_a_failed_job_that_is_retried_holds_its_key_until_it_ends_again(here: Co
     assert schedule(unique_key="k").id == job.id
     finish(here, claim(here, job, process(here)), failed(final=True))
     assert schedule(unique_key="k").was_created
+
+
+@pytest.mark.parametrize("days", [1, 7, 30])
+def test_uq_01_who_holds_a_key_for_a_period_is_kept_for_as_long(here: Connection, days: int) -> None:
+    """Whatever due time was asked for: when its day is dropped, the key is free."""
+    for due_at in (datetime(1970, 1, 1, tzinfo=UTC), clock.now() - 29 * DAY, clock.now()):
+        job = schedule(unique_key=f"{due_at}", unique_for=days * DAY, due_at=due_at)
+        assert job.due_at <= clock.now() + timedelta(milliseconds=1)
+        held_until = UniqueKey.objects.get(job_id=job.pk).expires_at
+        assert held_until
+        assert bounds(day_of(job.due_at))[1] + conf().retention >= held_until
 
 
 def vanish(here: Connection, job: Job) -> None:
