@@ -72,6 +72,13 @@ def connect(
     return connection
 
 
+def tells_commits(using: str) -> bool:
+    """Whether Django calls who waits for the caller's commit. Not where he manages transactions by hand: there hints are
+    left out, which polls and sweeps can do without."""
+    connection = connections[using]
+    return connection.in_atomic_block or connection.get_autocommit()
+
+
 def server_cursor(using: str) -> Any:
     """Django's cursor, with its checks, logs and wrappers, that binds on the server; so it prepares what comes again
     and again, where OPTIONS["prepare_threshold"] allows it."""

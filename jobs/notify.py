@@ -10,6 +10,7 @@ import threading
 
 from django.db import DatabaseError, connections, transaction
 
+from jobs.db import tells_commits
 from jobs.steady import time
 
 CHANNEL = "jobs_queued"
@@ -43,7 +44,8 @@ def due(using: str) -> bool:
 
 def after_commit(using: str) -> None:
     """Send the hint when the caller's transaction commits (at once in autocommit)."""
-    transaction.on_commit(lambda: _send(using), using=using, robust=True)
+    if tells_commits(using):
+        transaction.on_commit(lambda: _send(using), using=using, robust=True)
 
 
 def _send(using: str) -> None:

@@ -267,6 +267,15 @@ def test_a_type_that_allows_no_whole_number_is_refused(most: Any) -> None:
     assert registry.get("test.wrong") is None
 
 
+def test_a_test_of_an_app_may_call_what_waits_for_its_commit(
+    here: Connection, django_capture_on_commit_callbacks: Any
+) -> None:
+    """Inside the transaction that it rolls back, where nothing can be admitted."""
+    with django_capture_on_commit_callbacks(execute=True):
+        job = keyed()
+    assert parked(job) == "key"
+
+
 def test_nothing_is_sent_for_jobs_without_a_key(
     here: Connection, django_assert_num_queries: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
