@@ -11,6 +11,7 @@ from django.core.checks import Warning as CheckWarning
 from django.db import DatabaseError, connections
 
 from jobs import clock
+from jobs.codecs import within
 from jobs.conf import conf
 from jobs.errors import NotConfigured, SchedulerError
 from jobs.partitions import plan
@@ -39,7 +40,9 @@ def check_handlers(app_configs: Sequence[Any] | None, **kwargs: Any) -> list[Che
     found: list[CheckMessage] = []
     for job_type in registry.types():
         try:
-            _ = job_type.payload_type
+            payload_type: Any = job_type.payload_type
+            if payload_type is not None:
+                within(payload_type)
         except (NameError, TypeError, SchedulerError) as error:
             found.append(Error(f"the handler of {job_type.name!r} cannot be read: {error}", id="jobs.E003"))
     return found

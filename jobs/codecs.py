@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, InitVar, fields, is_dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from enum import Enum
@@ -242,6 +242,9 @@ def stored_fields(cls: Any) -> dict[str, tuple[Field[Any], Codec]]:
     """The stored fields of a dataclass. NotConfigured names the one that cannot be stored."""
     try:
         hints = typing.get_type_hints(cls)
+        for name, hint in hints.items():
+            if isinstance(hint, InitVar):
+                raise NotConfigured(f"{name} is an InitVar, which nothing of the dataclass keeps")
         return {each.name: (each, codec(hints[each.name])) for each in fields(cls) if each.init}
     except (NameError, NotConfigured) as error:
         raise NotConfigured(f"{cls.__qualname__} cannot be a payload: {error}") from error
@@ -262,6 +265,47 @@ def _dataclass(cls: Any) -> Codec:
         return _construct(cls, data, path, lambda c, value, where: c.load(value, where))
 
     return Codec(dump, load)
+
+
+@cache
+def within(cls: Any) -> frozenset[Any]:
+    """The dataclasses of which one of this may be made, itself included. NotConfigured names one that cannot be stored."""
+    found, todo = set[Any](), [cls]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, type) and is_dataclass(each) and each not in found:
+            found.add(each)
+            stored_fields(each)
+            todo += typing.get_type_hints(each).values()
+        todo += typing.get_args(each)
+    return frozenset(found)
+
+
+@cache
+def _computes(cls: Any) -> bool:
+    """Whether one says more than it is made of, or something in it."""
+    return any(
+        hasattr(each, "__post_init__") or not all(f.init for f in fields(each)) for each in within(cls)
+    )
+
+
+@cache
+def _comparable(cls: Any) -> bool:
+    return all(each.__eq__ is not object.__eq__ for each in within(cls))
+
+
+def require_same(payload: Any, data: dict[str, Any]) -> None:
+    """InvalidPayload unless the dataclass that `data` was made of comes back equal."""
+    cls: Any = type(payload)
+    if not _computes(cls):
+        return
+    again = codec(cls).load(data, "payload")
+    if codec(cls).dump(again, "payload") != data or (_comparable(cls) and again != payload):
+        raise InvalidPayload(
+            "payload",
+            f"would not come back equal: {cls.__name__}, or one in it, changes each time what it is made of, or holds what "
+            "is not stored (init=False)",
+        )
 
 
 def _construct(cls: Any, values: dict[str, Any], path: str, convert: Callable[[Codec, Any, str], Any]) -> Any:

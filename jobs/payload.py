@@ -12,7 +12,7 @@ from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-
 from typing import Any, TypeVar
 from uuid import UUID
 
-from jobs.codecs import build, codec
+from jobs.codecs import build, codec, require_same
 from jobs.errors import InvalidPayload
 
 T = TypeVar("T")
@@ -74,6 +74,7 @@ def dump(payload: Any, payload_type: type[Any] | None) -> dict[str, Any]:
     try:
         annotation: Any = payload_type
         dumped: dict[str, Any] = codec(annotation).dump(payload, "payload")
+        require_same(payload, dumped)
     except RecursionError:
         raise InvalidPayload("payload", "contains itself, or is nested too deep; flatten it") from None
     return dumped

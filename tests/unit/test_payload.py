@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
@@ -479,6 +479,51 @@ def test_what_the_dataclass_itself_refuses_is_said() -> None:
 
     with pytest.raises(InvalidPayload, match="payload: Range refused it: low is above high"):
         load({"low": 2, "high": 1}, Range)
+
+
+@dataclass
+class Scaled:
+    amount: int
+
+    def __post_init__(self) -> None:
+        self.amount *= 100
+
+
+@dataclass
+class Trimmed:
+    name: str
+    length: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.name = self.name.strip()
+        self.length = len(self.name)
+
+
+@dataclass(eq=False)
+class Order:
+    lines: list[Scaled]
+
+
+@dataclass
+class Hidden:
+    name: str
+    secret: InitVar[str]
+
+
+def test_pl_06_a_dataclass_that_changes_what_it_is_made_of_comes_back_equal_or_is_refused() -> None:
+    assert round_trip(Trimmed(" x "), Trimmed) == Trimmed("x")
+    for payload in (Scaled(1), Order([Scaled(1)])):
+        with pytest.raises(InvalidPayload, match="would not come back equal"):
+            dump(payload, type(payload))
+    late = Trimmed("x")
+    late.length = 7
+    with pytest.raises(InvalidPayload, match="init=False"):
+        dump(late, Trimmed)
+
+
+def test_pl_06_what_only_the_making_of_a_dataclass_is_told_is_refused() -> None:
+    with pytest.raises(NotConfigured, match="secret is an InitVar"):
+        dump(Hidden("x", "y"), Hidden)
 
 
 def test_a_dataclass_that_contains_itself_is_refused() -> None:
