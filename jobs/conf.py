@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.signals import setting_changed
 
-from jobs.errors import NotConfigured
+from jobs.errors import NotConfigured, describe
 
 MOST = 1_000_000
 """No limit and no rate is higher: what is meant is unlimited, which is empty or None."""
@@ -19,6 +19,8 @@ MOST = 1_000_000
 LONGEST = timedelta(days=36_500)
 """No duration is longer: it is added to the present time, and the calendar has an end."""
 MOST_ATTEMPTS = 10_000
+MAX_DAYS = 1000
+"""Days that exist at once, each a partition of every big table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +140,12 @@ class Conf:
             )
         if self.retention < timedelta(days=3):
             raise NotConfigured(f"SCHEDULER['retention'] is {self.retention}; at least 3 days are kept")
+        kept = self.retention.days + self.days_ahead + 3  # of those at either end, and today
+        if kept > MAX_DAYS:
+            raise NotConfigured(
+                f"SCHEDULER: retention ({self.retention.days} days) and days_ahead ({self.days_ahead}) need {kept} days "
+                f"at once, and no more than {MAX_DAYS} exist: keep them for less long"
+            )
 
 
 _DURATIONS = {f.name for f in fields(Conf) if "timedelta" in str(f.type)}
@@ -146,6 +154,8 @@ _NULLABLE = {f.name for f in fields(Conf) if "None" in str(f.type)}
 
 def parse(values: dict[str, Any]) -> Conf:
     """Plain settings (durations also as numbers of seconds) to a Conf. NotConfigured names a wrong key or value."""
+    if not isinstance(values, dict):
+        raise NotConfigured(f"SCHEDULER is {describe(values)}; it must be a dict of settings")
     known = {f.name: f for f in fields(Conf)}
     clean: dict[str, Any] = {}
     for name, value in values.items():
@@ -167,7 +177,9 @@ def _coerce(name: str, value: Any, default: Any) -> Any:
             raise NotConfigured(f"SCHEDULER[{name!r}] must be a number, not {value!r}")
         return float(value)
     if isinstance(default, tuple):
-        if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+        if not isinstance(value, list | tuple | set | frozenset) or not all(
+            isinstance(item, str) for item in value
+        ):
             raise NotConfigured(f"SCHEDULER[{name!r}] must be a list of strings, not {value!r}")
         return tuple(value)
     if isinstance(value, bool) or not isinstance(value, int):

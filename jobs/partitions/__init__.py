@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.partitions.catalog import KEYS, MAX_DAYS, PARENTS, DayLeaves, bounds, day_of, maintenance, read_days
+from jobs.conf import MAX_DAYS
+from jobs.partitions.catalog import KEYS, PARENTS, DayLeaves, bounds, day_of, maintenance, read_days
 from jobs.partitions.ensure import ensure, ensure_days, known, require, require_days
 from jobs.partitions.expire import Expired, expire
 from jobs.partitions.plan import Plan, Step, plan, ready, wanted_days

@@ -26,7 +26,6 @@ KEYS: dict[str, str] = {
     "jobs_crontick": "slot",
 }
 PARENTS = tuple(KEYS)
-MAX_DAYS = 1000
 ALARM_DAYS = 800
 
 _NAME = re.compile(r"__(\d{4})_(\d\d)_(\d\d)$")

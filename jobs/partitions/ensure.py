@@ -10,9 +10,9 @@ from typing import LiteralString
 from django.db import connections
 from psycopg import errors, sql
 
+from jobs.conf import MAX_DAYS
 from jobs.errors import DayMissing
 from jobs.partitions.catalog import (
-    MAX_DAYS,
     PARENTS,
     Connection,
     bounds,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -105,14 +106,19 @@ def test_naive_times_are_an_error(settings: Settings) -> None:
         {"timeout": -1},
         {"schedule_lock_timeout": timedelta(seconds=-1)},
         {"max_attempts": 10_001},
+        {"external_types": 5},
+        {"external_types": [5]},
+        {"retention": 900 * 86_400, "days_ahead": 100},
+        ["lease"],
+        None,
     ],
     ids=str,
 )
-def test_a_wrong_setting_is_an_error_that_names_it(settings: Settings, wrong: dict[str, Any]) -> None:
+def test_a_wrong_setting_is_an_error_that_names_it(settings: Settings, wrong: Any) -> None:
     settings.SCHEDULER = wrong
     (message,) = checks.check_settings(None)
     assert message.id == "jobs.E002"
-    assert next(iter(wrong)) in message.msg
+    assert (next(iter(wrong)) if wrong else "dict") in message.msg
 
 
 @pytest.fixture
@@ -129,6 +135,23 @@ def _unreadable() -> Iterator[None]:
 def test_a_handler_whose_annotations_cannot_be_read_is_an_error_before_its_first_job() -> None:
     (message,) = checks.check_handlers(None)
     assert (message.id, "test.unreadable" in message.msg) == ("jobs.E003", True)
+
+
+@dataclass
+class Odd:
+    numbers: set[int]
+
+
+def test_a_payload_that_cannot_be_stored_is_an_error_before_its_first_job() -> None:
+    @job_type("test.odd")
+    def odd(context: Any, payload: Odd) -> None:
+        """Of what JSON does not carry."""
+
+    try:
+        (message,) = checks.check_handlers(None)
+    finally:
+        registry.remove("test.odd")
+    assert (message.id, "set[int]" in message.msg) == ("jobs.E003", True)
 
 
 @pytest.mark.django_db
