@@ -77,5 +77,6 @@ def _day(number: int) -> date:
 
 
 def first_id(moment: datetime) -> UUID:
-    """The least id of a job due at `moment` or later (whole milliseconds): a range of due times is a range of ids."""
-    return UUID(int=(moment - EPOCH) // _MS << 80)
+    """The least id of a job due at `moment` or later (whole milliseconds): a range of due times is a range of ids.
+    None is of a time before 1970."""
+    return UUID(int=max(0, (moment - EPOCH) // _MS) << 80)

@@ -12,6 +12,7 @@ from jobs.cron.grammar import ALIASES
 from jobs.crontab import Entry, unwritable
 from jobs.errors import CronError, InvalidJob
 from jobs.models import CronDefinition
+from jobs.slugs import slug_of
 from jobs.tenants import tenant_ids
 
 JOB_TYPE = "shell.run"
@@ -19,6 +20,7 @@ JOB_TYPE = "shell.run"
 
 @dataclass
 class Import:
+    tenant: str
     new: list[CronDefinition] = field(default_factory=list)
     known: list[CronDefinition] = field(default_factory=list)
     """Of an earlier import of the same lines: left alone."""
@@ -28,15 +30,16 @@ class Import:
 def prepare(
     entries: Iterable[Entry], *, name: str, timezone: str, tenant: str = "default", using: str = "default"
 ) -> Import:
-    """Definitions that are checked and not stored. `timezone`: where the file itself names none."""
-    found, tenant_id = Import(), tenant_ids([tenant], using)[tenant]
+    """Definitions that are checked and not stored. `timezone`: where the file itself names none. ValueError for a tenant
+    that cannot be one."""
+    found = Import(slug_of(tenant))
     stored = set(
         CronDefinition.objects.using(using)
-        .filter(tenant_id=tenant_id, job_type=JOB_TYPE)
+        .filter(tenant__slug=found.tenant, job_type=JOB_TYPE)
         .values_list("name", flat=True)
     )
     for entry in entries:
-        definition = _definition(entry, name, entry.zone or timezone, tenant_id)
+        definition = _definition(entry, name, entry.zone or timezone)
         try:
             definition.check_all(using)
         except (CronError, InvalidJob) as error:
@@ -52,6 +55,9 @@ def prepare(
 
 def store(found: Import, using: str = "default") -> int:
     """All of them or none."""
+    tenant_id = tenant_ids([found.tenant], using)[found.tenant]
+    for definition in found.new:
+        definition.tenant_id = tenant_id
     with transaction.atomic(using):
         return len(CronDefinition.objects.using(using).bulk_create(found.new))
 
@@ -71,7 +77,7 @@ def export(definitions: Iterable[CronDefinition]) -> tuple[list[Entry], list[str
     return entries, left
 
 
-def _definition(entry: Entry, name: str, timezone: str, tenant_id: int) -> CronDefinition:
+def _definition(entry: Entry, name: str, timezone: str) -> CronDefinition:
     payload = {
         "command": entry.command,
         "stdin": entry.stdin,
@@ -82,7 +88,6 @@ def _definition(entry: Entry, name: str, timezone: str, tenant_id: int) -> CronD
     digest = hashlib.sha256("\0".join(says).encode()).hexdigest()[:8]
     return CronDefinition(
         name=f"{name}: {entry.command[:80]} [{digest}]",
-        tenant_id=tenant_id,
         expression=entry.expression,
         timezone=timezone,
         jitter=entry.jitter,

@@ -7,6 +7,8 @@ from argparse import ArgumentTypeError
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.db import connections
+
 EXAMPLE = "019a8f3c-5e10-7b44-9d2e-0c6a1f2b3d4e"
 SPAN = re.compile(r"([0-9]{1,6}) ?([smhd])")
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -28,6 +30,13 @@ def names(text: str) -> tuple[str, ...]:
     if not found:
         raise ArgumentTypeError("is empty; give names separated by commas")
     return found
+
+
+def database(text: str) -> str:
+    """An alias of settings.DATABASES."""
+    if text not in connections.settings:
+        raise ArgumentTypeError(f"{text!r} is none of settings.DATABASES: {', '.join(connections.settings)}")
+    return text
 
 
 def job_id(text: str) -> UUID:

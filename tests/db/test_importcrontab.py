@@ -12,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from jobs.cron import Cron
-from jobs.models import CronDefinition, Job
+from jobs.models import CronDefinition, Job, Tenant
 from jobs.registry import registry
 from jobs.tenants import tenant_ids
 from tests.unit.test_cron_vectors import INVALID
@@ -41,7 +41,9 @@ def test_it_says_what_it_would_write_and_writes_nothing(system: Path) -> None:
     mail, report = re.findall(r"^new .* Europe/Berlin .*\n +next (.*)$", told, re.MULTILINE)
     for fires in (mail, report):
         assert len(re.findall(r" \d\d:\d\d\+0[12]00", fires)) == 5, "as its own clock shows them"
+    imported(system, "--tenant", "only said")
     assert not CronDefinition.objects.exists()
+    assert not Tenant.objects.filter(slug="only said").exists()
 
 
 def test_applied_each_line_is_a_definition(system: Path) -> None:
@@ -86,6 +88,11 @@ def test_what_the_command_is_given_is_checked(tmp_path: Path) -> None:
         imported(tmp_path / "none")
     with pytest.raises(CommandError, match="--timezone: unknown time zone"):
         imported(tmp_path / "none", "--timezone", "Mars/Base")
+    (tmp_path / "empty").touch()
+    with pytest.raises(CommandError, match="--tenant: ' x' begins"):
+        imported(tmp_path / "empty", "--tenant", " x")
+    with pytest.raises(CommandError, match="'nowhere' is none of"):
+        imported(tmp_path / "empty", "--database", "nowhere")
 
 
 def told(definitions: Iterable[CronDefinition]) -> set[tuple[str, str, str]]:

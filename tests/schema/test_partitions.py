@@ -10,14 +10,14 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connections
 from psycopg import sql
 
-from jobs import db
+from jobs import clock, db
 from jobs.errors import DayMissing
 from jobs.models import Job
-from jobs.partitions import PARENTS, ensure, read_days, wanted_days
+from jobs.partitions import PARENTS, ensure, expire, plan, read_days, wanted_days
 from jobs.sql import leaf
 from tests.factories import schedule
 
@@ -182,6 +182,21 @@ def test_the_command_makes_days_and_says_what_it_did(
     call_command("managepartitions", "ensure", day=[day])
     assert capsys.readouterr().out == "made 0 days\n"
     assert read_days(connection)[day].complete
+
+
+@pytest.mark.parametrize("wrong", [date(202, 12, 31), date(1969, 12, 31), date(2062, 1, 1), date.max])
+def test_the_command_makes_no_day_of_a_year_with_a_typo(connection: Connection, wrong: date) -> None:
+    with pytest.raises(CommandError, match=f"no job can be due on {wrong}"):
+        call_command("managepartitions", "ensure", day=[wrong])
+    assert wrong not in read_days(connection)
+
+
+def test_a_day_before_all_that_can_be_stands_in_no_other_days_way(connection: Connection) -> None:
+    day = date(1969, 12, 31)
+    ensure([day])
+    now = clock.now()
+    assert [step.action for step in plan(now).steps if step.day == day] == ["drop"]
+    assert day in expire(now).dropped
 
 
 def test_days_ahead_are_yesterday_today_and_the_days_of_the_setting() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs import clock
+from jobs.management import arguments
 from jobs.reconcile import reconcile
 
 SHOWN = 100
@@ -39,7 +40,7 @@ class Command(BaseCommand):
             default=timedelta(days=1),
             help="a time (UTC unless it says so) or an age: 90m, 6h, 7d",
         )
-        parser.add_argument("--database", default="default")
+        parser.add_argument("--database", type=arguments.database, default="default")
 
     def handle(self, *args: Any, since: datetime | timedelta, database: str, **options: Any) -> None:
         now = clock.now(database)

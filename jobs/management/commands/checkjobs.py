@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs.invariant import check
+from jobs.management import arguments
 from jobs.states import JobState
 
 SHOWN = 100
@@ -16,7 +17,7 @@ class Command(BaseCommand):
     help = __doc__ or ""
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--database", default="default")
+        parser.add_argument("--database", type=arguments.database, default="default")
 
     def handle(self, *args: Any, database: str, **options: Any) -> None:
         findings = check(database)

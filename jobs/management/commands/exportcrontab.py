@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from jobs.crontab import write
 from jobs.importing import export
+from jobs.management import arguments
 from jobs.models import CronDefinition
 
 
@@ -19,7 +20,7 @@ class Command(BaseCommand):
             "--user", action="store_true", help="for `crontab -`: without the column of users"
         )
         parser.add_argument("--tenant", help="of this tenant alone")
-        parser.add_argument("--database", default="default")
+        parser.add_argument("--database", type=arguments.database, default="default")
 
     def handle(self, *args: Any, user: bool, tenant: str | None, database: str, **options: Any) -> None:
         found = CronDefinition.objects.using(database).filter(enabled=True).order_by("pk")

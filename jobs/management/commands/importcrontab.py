@@ -16,6 +16,7 @@ from jobs.cron import Recurrence, zone
 from jobs.crontab import read
 from jobs.errors import CronError
 from jobs.handlers.shell import ANY
+from jobs.management import arguments
 
 FIRES = 5
 
@@ -37,7 +38,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--apply", action="store_true", help="write the definitions; else only say what would be"
         )
-        parser.add_argument("--database", default="default")
+        parser.add_argument("--database", type=arguments.database, default="default")
 
     def handle(self, *args: Any, file: str, user: bool, timezone: str, **options: Any) -> None:
         database: str = options["database"]
@@ -47,9 +48,12 @@ class Command(BaseCommand):
             raise CommandError(f"--timezone: {error.message}") from error
         crontab = read(_text(file), users=not user)
         name = "crontab" if file == "-" else Path(file).name
-        found = importing.prepare(
-            crontab.entries, name=name, timezone=timezone, tenant=options["tenant"], using=database
-        )
+        try:
+            found = importing.prepare(
+                crontab.entries, name=name, timezone=timezone, tenant=options["tenant"], using=database
+            )
+        except ValueError as error:
+            raise CommandError(f"--tenant: {error}") from error
         for note in crontab.notes:
             self.stdout.write(note)
         for definition in found.new:

@@ -38,7 +38,12 @@ class Command(BaseCommand):
         def verb(name: str, text: str, *, audited: bool = True) -> CommandParser:
             made: CommandParser = verbs.add_parser(name, help=text, description=text)
             made.add_argument("--json", action="store_true", help="answer as one JSON object")
-            made.add_argument("--database", default="default", help="alias of the database to work on")
+            made.add_argument(
+                "--database",
+                type=arguments.database,
+                default="default",
+                help="alias of the database to work on",
+            )
             if audited:
                 made.add_argument("--reason", default="", help="kept in the audit")
             return made

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
 from jobs import roles
+from jobs.management import arguments
 from jobs.management.arguments import names
 from jobs.models import Tenant, TenantMember
 
@@ -25,7 +26,9 @@ class Command(BaseCommand):
             type=names,
             help="slugs, comma-separated: the only tenants that --user sees from now on",
         )
-        parser.add_argument("--database", default="default", help="alias of the database to work on")
+        parser.add_argument(
+            "--database", type=arguments.database, default="default", help="alias of the database to work on"
+        )
 
     def handle(
         self,

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs import db
 from jobs.grants import grants
+from jobs.management import arguments
 
 
 class Command(BaseCommand):
@@ -16,7 +17,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("application", help="the role of workers, web and sibling apps")
         parser.add_argument("--reader", help="a role that may look at jobs and change nothing")
-        parser.add_argument("--database", default="default")
+        parser.add_argument("--database", type=arguments.database, default="default")
 
     def handle(self, *args: Any, application: str, reader: str | None, database: str, **options: Any) -> None:
         try:
