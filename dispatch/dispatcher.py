@@ -13,6 +13,7 @@ from jobs.clock import boottime
 from jobs.conf import conf
 from jobs.notify import CHANNEL
 from jobs.partitions import day_of, read_days
+from jobs.session import bounded
 from jobs.sql import for_day
 
 Connection = psycopg.Connection[Any]
@@ -78,7 +79,11 @@ class Dispatcher:
         invariant: found by halving, left where it is and reported, so that it holds up no other."""
         values = {"until": until, "limit": limit, "aside": list(self._aside)}
         try:
-            row = connection.execute(for_day("dispatch", day), values).fetchone()
+            with bounded(connection):
+                row = connection.execute(for_day("dispatch", day), values).fetchone()
+        except psycopg.errors.LockNotAvailable:  # the other days' jobs are as due as this one's
+            logger.warning("a day is locked: its jobs wait", extra={"day": day.isoformat()})
+            return 0, None
         except psycopg.errors.UndefinedTable:  # dropped since the catalog was read
             self._swept = -SWEEP
             return 0, None

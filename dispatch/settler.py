@@ -10,14 +10,18 @@ import logging
 import queue
 import random
 import threading
+from collections import defaultdict
 from collections.abc import Callable
+from datetime import date
 from typing import Any
+from uuid import UUID
 
 import psycopg
 
 from dispatch.late import Late
 from jobs import db
 from jobs.conf import conf
+from jobs.ids import day_of_id
 from jobs.leases import Settled, admit, settle
 from jobs.results import Completed, Failed, Settlement
 from jobs.steady import time
@@ -31,6 +35,7 @@ BATCH = 500
 GATHER = 0.01
 """Seconds between two writes: what comes alone is written at once, what comes in numbers gathers."""
 RETRY = (0.1, 5.0)
+_THESE = "SELECT job_id FROM jobs_queueentry WHERE job_id = ANY(%s)"
 
 
 class Settler:
@@ -42,6 +47,8 @@ class Settler:
         self._results: queue.SimpleQueue[Settlement | None] = queue.SimpleQueue()
         self._connection: Connection | None = None
         self._late = Late()
+        self._blocked = False
+        """The last try to write what is late met somebody's lock."""
         self._written_at = 0.0
         self._thread = threading.Thread(target=self._run, name="settler", daemon=True)
 
@@ -71,6 +78,8 @@ class Settler:
                 self._try_again()
         for _ in range(2):  # as they are, and what they were replaced by
             self._try_again()
+        while self._blocked:  # a lock has been waited for, and has an end
+            self._try_again()
         if self._connection is not None:
             self._connection.close()
 
@@ -94,6 +103,7 @@ class Settler:
 
     def _try_again(self) -> None:
         """By themselves: they spoil no other batch."""
+        self._blocked = False
         if results := self._late.take():
             self._write(results)
             self._late.tried()
@@ -111,6 +121,9 @@ class Settler:
                     )
                 settled = settle(self._connection, batch)
                 break
+            except psycopg.errors.LockNotAvailable:
+                self._step_aside(batch)
+                return
             except db.INFRASTRUCTURE as error:
                 logger.warning("results wait", extra={"results": len(batch), "error": str(error).strip()})
                 self._close()
@@ -133,6 +146,37 @@ class Settler:
         except psycopg.Error as error:
             logger.warning("admission is left to a dispatcher", extra={"error": str(error).strip()})
             self._close()
+
+    def _step_aside(self, batch: list[Settlement]) -> None:
+        """Somebody has locked some of these jobs, or a day: their results wait for him, the others' do not."""
+        days: dict[date, list[Settlement]] = defaultdict(list)
+        locked = self._locked({each.held.job_id for each in batch})
+        for each in batch:
+            if each.held.job_id not in locked:
+                days[day_of_id(each.held.job_id)].append(each)
+        if not locked and len(days) == 1:
+            days, locked = {}, {each.held.job_id for each in batch}
+        if locked:
+            self._blocked = True
+            waiting = [each for each in batch if each.held.job_id in locked]
+            new = [self._late.add(each) for each in waiting]
+            if any(new):
+                logger.warning("results wait for a lock", extra={"results": len(waiting)})
+        for some in days.values():
+            self._write(some)
+
+    def _locked(self, ids: set[UUID]) -> set[UUID]:
+        """Those of these jobs whose entries are locked by somebody else."""
+        if self._connection is None:
+            return set()
+        try:
+            there, free = (
+                {job_id for (job_id,) in self._connection.execute(f"{_THESE} {skip}", [list(ids)]).fetchall()}
+                for skip in ("", "FOR UPDATE SKIP LOCKED")
+            )
+        except psycopg.Error:
+            return set()
+        return there - free
 
     def _divide(self, batch: list[Settlement], error: Exception) -> None:
         if len(batch) > 1:

@@ -120,7 +120,9 @@ class Supervisor:
             self._false_starts = 0
         elif child.draining_since is None:  # else it was told to end: its lease ran out while it started
             self._false_starts += 1
-            if self._false_starts >= MAX_FALSE_STARTS:
+            if any(other.ready for other in self.children):  # it can be done: those that run go on
+                self._start_at = boottime() + START_AGAIN
+            elif self._false_starts >= MAX_FALSE_STARTS:
                 self.dead.append((child, False))
                 self._stop()
                 raise CannotStart(
@@ -210,13 +212,10 @@ class Supervisor:
 
     def _connect(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            # Direct: a renewal must not stand in a pooler's queue, nor its lock_timeout stay in a session of others.
+            # Direct: a renewal must not stand in a pooler's queue.
             third = conf().lease.total_seconds() / 3
             self._connection = db.connect(
                 self.settings.using, direct=True, name="punctual supervisor", generic=True, patience=third
-            )
-            self._connection.execute(
-                "SELECT set_config('lock_timeout', %s, false)", [f"{int(third * 750)}ms"]
             )
         return self._connection
 

@@ -192,7 +192,8 @@ class Worker:
     def _put(self, queue: str, claims: list[Claim], missing: list[Claim]) -> bool:
         """Hand them to the threads; True when some have to wait for their time."""
         for each in missing:
-            logger.error("a claimed job has no row: run checkjobs", extra={"job": str(each.held.job_id)})
+            told = {"job": str(each.held.job_id)}
+            logger.error("a claimed job has no row, or its day is locked: run checkjobs", extra=told)
             self.settler.put(Settlement(each.held, Snoozed(MISSING_ROW_WAIT), None))
         full, now = self._weigh(queue, claims), self.clock.now()
         held = [

@@ -19,6 +19,8 @@ from jobs.session import Session
 
 INFRASTRUCTURE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.InternalError)
 """Errors that say something of the server (gone, full, read-only, out of time), nothing of what was asked of it."""
+LOCK_SHARE = 1 / 6
+"""Of its patience a session waits for a lock: the server says which statement it was, and the session lives on."""
 _NEVER = 1 << 31
 """Executions after which psycopg prepares a statement by itself."""
 DIRECT_ALIAS = "direct"
@@ -33,7 +35,7 @@ def is_pooled(using: str) -> bool:
 def databases(connection: psycopg.Connection[Any]) -> list[str]:
     """The names of this connection's database and of those in the settings. A session elsewhere on the server that is
     called as one of ours is another installation's: each database numbers its processes from 1 on."""
-    named = [str(each["NAME"]) for each in connections.settings.values() if "postgresql" in each["ENGINE"]]
+    named = [str(each.settings_dict["NAME"]) for each in connections.all() if each.vendor == "postgresql"]
     return [connection.info.dbname, *named]
 
 
@@ -48,7 +50,7 @@ def connect(
     """Open a connection of our own. `name` is its application_name, by which a supervisor finds a child's sessions.
     `generic`: plan what has parameters once for all values. Only for sessions whose statements name no partitioned
     parent and have one plan whatever the statistics say. `patience`: seconds that one round trip may take before the
-    connection is cut, as a server that has fallen silent; None: for ever.
+    connection is cut, as a server that has fallen silent, and a sixth of it for a lock; None: for ever.
     psycopg.OperationalError when the server cannot be reached."""
     pooled = is_pooled(using) and not direct
     alias = DIRECT_ALIAS if direct and is_pooled(using) else using
@@ -59,7 +61,13 @@ def connect(
     connection = Session.connect(**params, autocommit=True, prepare_threshold=None if pooled else _NEVER)
     if patience is not None:  # from the first statement on: a server may fall silent before it
         watch(connection, patience)
+    # Whatever the role's default: a count that a limit is judged by must see what was committed before its lock.
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    if not pooled:
+        connection.execute("SET default_transaction_isolation = 'read committed'")
     connection.bound_idleness(conf().lease.total_seconds(), kept=not pooled)
+    if patience is not None:
+        connection.bound_locks(patience * LOCK_SHARE, kept=not pooled)
     if generic and not pooled:
         # A plan that was made while a table had one page must not read it whole when it has a million rows, nor all of a
         # tenant's entries to sort out the first ten. What is asked one by one is different each time: nothing to remember.
@@ -67,6 +75,8 @@ def connect(
             "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off; "
             "SET enable_memoize = off"
         )
+    if role := connections[alias].settings_dict["OPTIONS"].get("assume_role"):  # as Django does on its own
+        connection.execute("SELECT set_config('role', %s, false)", [role])
     if connection.info.parameter_status("TimeZone") != "UTC":
         connection.execute("SET TIME ZONE 'UTC'")
     return connection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any, LiteralString
 
@@ -33,8 +33,21 @@ class Counted(psycopg.Connection[Any]):
 
 
 class Session(Counted):
-    _idle: str | None = None
+    _bounds: tuple[str, ...] = ()
     """What each transaction of a session that keeps nothing has to say."""
+
+    def bounded(self) -> AbstractContextManager[Any]:
+        """Around a statement alone that may wait for a lock: a transaction where its bound is said in each."""
+        return self.transaction() if self._bounds else nullcontext()
+
+    def bound_locks(self, seconds: float, *, kept: bool) -> None:
+        """Let the server refuse, with LockNotAvailable, what has waited for a lock for so long. Somebody holds a job's row or
+        a day: who waited with it would hold up all others. `kept` as of `bound_idleness`, of which this comes after."""
+        setting = f"lock_timeout = {milliseconds(seconds)}"
+        if kept:
+            self.execute(f"SET {setting}")
+        else:
+            self._bounds = (*self._bounds, f"SET LOCAL {setting}")
 
     def bound_idleness(self, seconds: float, *, kept: bool) -> None:
         """Let the server end the session when a transaction waits for so long for its next statement. `kept`: the session
@@ -49,14 +62,14 @@ class Session(Counted):
                 f"SET tcp_keepalives_interval = {quarter}; SET tcp_keepalives_count = 3"
             )
         else:
-            self._idle = f"SET LOCAL {setting}"
+            self._bounds = (f"SET LOCAL {setting}",)
 
     @contextmanager
     def transaction(self, *args: Any, **kwargs: Any) -> Iterator[psycopg.Transaction]:
-        outer = self._idle is not None and self.info.transaction_status == TransactionStatus.IDLE
+        outer = self.info.transaction_status == TransactionStatus.IDLE
         with super().transaction(*args, **kwargs) as begun:
-            if outer and self._idle is not None:
-                self.execute(self._idle)
+            for bound in self._bounds if outer else ():
+                self.execute(bound)
             yield begun
 
     def execute(
@@ -80,3 +93,8 @@ def _numbered(query: str) -> tuple[LiteralString, tuple[str, ...]]:
 
     text: Any = re.sub(r"%\((\w+)\)s|%%", number, query)
     return text, tuple(names)
+
+
+def bounded(connection: psycopg.Connection[Any]) -> AbstractContextManager[Any]:
+    """As of `Session`; Django's connection, in whose transaction a handler waits for itself alone, has no bound."""
+    return connection.bounded() if isinstance(connection, Session) else nullcontext()

@@ -26,6 +26,7 @@ from jobs.leases.reply import Reply, Room, read
 from jobs.leases.ring import END, NIL, Mark, Pair, Share
 from jobs.partitions import day_of
 from jobs.results import Claim
+from jobs.session import bounded
 from jobs.sql import for_day, load
 from jobs.steady import time
 
@@ -257,8 +258,9 @@ class Claimer:
         locks = bool(limited) or queue
         statement = for_day("claim", day, not locks)
         with (
-            connection.pipeline() if locks else nullcontext()
-        ):  # one transaction as well: it ends at the sync
+            connection.pipeline() if locks else nullcontext(),  # one transaction as well: it ends at the sync
+            bounded(connection) if locks else nullcontext(),
+        ):
             if queue:  # before its tenants
                 connection.execute(load("lock_queue"), values, prepare=True)
             if limited:

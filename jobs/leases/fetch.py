@@ -15,6 +15,7 @@ from jobs import arrays
 from jobs.conf import conf
 from jobs.ids import day_of_id
 from jobs.results import Claim
+from jobs.session import bounded
 from jobs.sql import for_day
 
 Connection = psycopg.Connection[Any]
@@ -23,8 +24,8 @@ Connection = psycopg.Connection[Any]
 def fetch(
     connection: Connection, claims: Sequence[Claim], room: int | None = None
 ) -> tuple[list[Claim], list[Claim]]:
-    """The claims with their payloads, and those whose job row was not found: never a failure of the job, to be released
-    and reported. `room`: once so many characters of payload are there the other claims come without, but for the first
+    """The claims with their payloads, and those whose job row could not be read: never a failure of the job, to be
+    released and reported. `room`: once so many characters of payload are there the other claims come without, but for the first
     few; None: all of them, however much that is."""
     days: dict[date, list[Claim]] = defaultdict(list)
     for claim in claims:
@@ -59,6 +60,10 @@ def _bring(connection: Connection, day: date, some: Sequence[Claim]) -> dict[UUI
         "ids": arrays.uuids([claim.held.job_id for claim in some]),
     }
     try:
-        return dict(connection.execute(for_day("payloads", day), values, binary=True).fetchall())
-    except psycopg.errors.UndefinedTable:  # the day was dropped by hand
+        with bounded(connection):
+            return dict(connection.execute(for_day("payloads", day), values, binary=True).fetchall())
+    except (
+        psycopg.errors.UndefinedTable,
+        psycopg.errors.LockNotAvailable,
+    ):  # dropped by hand, or locked by somebody
         return {}

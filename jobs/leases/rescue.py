@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
+from functools import reduce
+from operator import or_
 from typing import Any
 from uuid import UUID
 
 import psycopg
 
 from jobs.db import INFRASTRUCTURE
+from jobs.ids import day_of_id
 from jobs.leases.claim import SUSPECT
 from jobs.leases.settle import Settled, settle
 from jobs.registry import registry
@@ -84,6 +89,8 @@ def _settle_each(connection: Connection, batch: list[Settlement]) -> Settled:
     try:
         with connection.transaction():
             return settle(connection, batch)
+    except psycopg.errors.LockNotAvailable:
+        return _settle_by_day(connection, batch)
     except INFRASTRUCTURE:
         raise
     except psycopg.Error as error:
@@ -93,6 +100,19 @@ def _settle_each(connection: Connection, batch: list[Settlement]) -> Settled:
             return Settled()
     middle = len(batch) // 2
     return _settle_each(connection, batch[:middle]) | _settle_each(connection, batch[middle:])
+
+
+def _settle_by_day(connection: Connection, batch: list[Settlement]) -> Settled:
+    """Somebody has locked a day. What is written there waits for him; what goes back to its queue is written nowhere else."""
+    parts: dict[tuple[date, bool], list[Settlement]] = defaultdict(list)
+    for each in batch:
+        parts[day_of_id(each.held.job_id), isinstance(each.result, Released)].append(each)
+    if len(parts) > 1:
+        return reduce(or_, (_settle_each(connection, some) for some in parts.values()))
+    ((day, _),) = parts
+    told = {"day": day.isoformat(), "jobs": len(batch)}
+    logger.warning("a day is locked: lost claims of it wait", extra=told)
+    return Settled()
 
 
 def _failed(held: Held, error: ErrorText, *, crashed: bool) -> Failed:

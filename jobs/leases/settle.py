@@ -19,6 +19,7 @@ from jobs import arrays
 from jobs.conf import conf
 from jobs.ids import day_of_id
 from jobs.results import Cancelled, Completed, Failed, Key, Released, Settlement, Snoozed
+from jobs.session import bounded
 from jobs.sql import for_day, load
 from jobs.states import JobState
 
@@ -84,7 +85,8 @@ def settle(connection: Connection, settlements: Iterable[Settlement]) -> Settled
     if all(type(s.result) is Completed for s in batch) and len(days := _by_day(batch)) == 1:
         ((day, some),) = days.items()  # how most attempts end: one statement is its own transaction
         try:
-            settled.fates = _end(connection, day, [(s, fate_of(s, cancelled=False)) for s in some])
+            with bounded(connection):
+                settled.fates = _end(connection, day, [(s, fate_of(s, cancelled=False)) for s in some])
         except psycopg.errors.UndefinedTable:  # the day was dropped by hand: are they still ours?
             settled.fates = _lock_and_write(connection, batch)
     else:

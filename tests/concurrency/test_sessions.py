@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
+from unittest.mock import patch
 
 import psycopg
 import pytest
@@ -15,13 +16,18 @@ from dispatch.children import ChildSettings, _end_sessions
 from dispatch.shutdown import Shutdown
 from dispatch.supervisor import Supervisor
 from jobs import db
-from jobs.session import LONG
+from jobs.session import LONG, bounded
 from jobs.sql import load
 from tests.factories import own_connection, schedule
 from tests.racing import Connection, beside
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.concurrency, pytest.mark.usefixtures("transactional_db")]
+
+
+def option(name: str, value: str) -> AbstractContextManager[Any]:
+    """Of the test database, until the end of the block."""
+    return patch.dict(connections["default"].settings_dict["OPTIONS"], {name: value})
 
 
 @contextmanager
@@ -86,7 +92,7 @@ def test_pb_01_a_supervisor_renews_past_the_pooler_and_leaves_no_setting_in_its_
     options = {**connections["default"].settings_dict["OPTIONS"], "options": "-c punctual.way=direct"}
     with direct(OPTIONS=options), supervisor._connect() as connection:
         assert connection.execute("SELECT current_setting('punctual.way', true)").fetchone() == ("direct",)
-        assert connection.execute("SHOW lock_timeout").fetchone() == ("7500ms",)
+        assert connection.execute("SHOW lock_timeout").fetchone() == ("1667ms",)
 
 
 def test_a_round_trip_that_takes_too_long_is_cut() -> None:
@@ -151,6 +157,51 @@ def test_behind_a_pooler_it_is_said_in_each_transaction_and_stays_in_none() -> N
         assert told(connection) == "0"
     with db.connect() as connection:
         assert told(connection) == "30s"
+
+
+def test_a_session_that_is_watched_waits_for_a_lock_for_a_part_of_its_patience() -> None:
+    def told(connection: Connection) -> str:
+        row = connection.execute("SHOW lock_timeout").fetchone()
+        assert row
+        return str(row[0])
+
+    with db.connect(patience=30.0) as connection:
+        assert told(connection) == "5s"
+    with direct(), db.connect(patience=30.0) as connection:
+        outside = told(connection)
+        with bounded(connection):
+            assert told(connection) == "5s"
+        with connection.pipeline(), connection.transaction():
+            assert told(connection) == "5s"
+        assert told(connection) == outside != "5s"
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_cc_06_our_transactions_see_what_was_committed_before_their_locks(pooled: bool) -> None:
+    """A role may have another default, and with that a limit would be judged by a count that is older than its lock."""
+    role = option("options", "-c default_transaction_isolation=serializable")
+    with role, direct() if pooled else nullcontext(), db.connect() as connection:
+        with connection.pipeline(), bounded(connection):
+            told = connection.execute("SHOW transaction_isolation")
+        assert told.fetchone() == ("read committed",)
+        with connection.transaction():
+            assert connection.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
+
+
+def test_our_sessions_assume_the_role_that_djangos_do() -> None:
+    """Else the days that they make belong to a login that may be gone tomorrow."""
+    with option("assume_role", "pg_monitor"), db.connect() as connection:
+        assert connection.execute("SELECT current_user").fetchone() == ("pg_monitor",)
+
+
+def test_who_has_assumed_a_role_ends_the_sessions_of_a_dead_child() -> None:
+    name = "punctual worker 8"
+    with db.connect(name=name) as busy:
+        busy.execute("BEGIN; SELECT FROM jobs_tenant")
+        with option("assume_role", "pg_monitor"), db.connect() as connection:
+            _end_sessions(connection, name, pooled=False)
+        with pytest.raises(psycopg.OperationalError):
+            busy.execute("SELECT 1")
 
 
 @pytest.mark.parametrize("pooled", [False, True])
