@@ -144,12 +144,23 @@ def _reset(connection: BaseDatabaseWrapper) -> None:
         elif connection.vendor == "postgresql":
             # A new text each time: psycopg forgets what it had prepared only by a statement it has not seen before.
             connection.connection.execute(f"DISCARD ALL -- {next(_numbers)}")
-            connection.init_connection_state()
+            _begin(connection)
     except Exception as error:
         logger.info(
             "a body's connection was closed", extra={"database": connection.alias, "error": str(error)}
         )
         _drop(connection)
+
+
+def _begin(connection: Any) -> None:
+    """What Django does with a session that it has just opened: its time zone and role, and whatever receivers of
+    `connection_created` say to it (a search_path, a timeout)."""
+    connection.init_connection_state()
+    if connection.pool:  # which does this when it opens a session, and never again
+        connection._configure_connection(connection.connection)
+    wrappers = [*connection.execute_wrappers]
+    connection_created.send(sender=type(connection), connection=connection)
+    connection.execute_wrappers[:] = wrappers  # there since the session was opened
 
 
 def _drop(connection: BaseDatabaseWrapper) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.db import connection as django
+from django.db import connections
+from django.db.backends.signals import connection_created
 
 from dispatch import hygiene
 from dispatch.hygiene import CleanConnections, close_connections
@@ -259,3 +262,59 @@ def test_cx_04_nor_what_the_first_body_of_a_thread_does(how: str) -> None:
     after, fresh = in_a_thread(bodies)
     LEFT.clear()
     assert after == fresh
+
+
+@pytest.fixture
+def receiver(transactional_db: None) -> Iterator[None]:
+    """Of a project that sets something in each of its sessions."""
+
+    def set_up(connection: Any, **kwargs: Any) -> None:
+        connection.connection.execute("SET search_path = pg_catalog, public")
+
+    connection_created.connect(set_up)
+    yield
+    connection_created.disconnect(set_up)
+
+
+@pytest.fixture(params=["own", "pool"])
+def zoned(transactional_db: None, request: pytest.FixtureRequest) -> Iterator[None]:
+    """A server that is not in UTC, and a login that assumes another role (from a pool Django cannot do that)."""
+    more: dict[str, Any] = {
+        "own": {"assume_role": "pg_monitor"},
+        "pool": {"pool": {"max_size": 2, "min_size": 1}},
+    }
+    options = {"options": "-c timezone=Asia/Tokyo", **more[request.param]}
+    with patch.dict(django.settings_dict, {"OPTIONS": options, "CONN_MAX_AGE": 0}):
+        yield
+        pooled: Any = connections["default"]
+        pooled.close_pool()
+
+
+@pytest.mark.usefixtures("receiver", "zoned")
+def test_cx_04_each_body_finds_what_the_project_does_with_a_new_session() -> None:
+    """With another time zone than Django's, all times that it reads would be wrong by hours."""
+
+    def found() -> tuple[Any, ...]:
+        with CleanConnections():
+            return tuple(run(f"SHOW {name}") for name in ("search_path", "timezone", "role"))
+
+    def bodies() -> set[tuple[Any, ...]]:
+        try:
+            return {found() for _ in range(3)}
+        finally:
+            close_connections()
+
+    role = django.settings_dict["OPTIONS"].get("assume_role", "none")
+    assert in_a_thread(bodies) == {("pg_catalog, public", "UTC", role)}
+
+
+@pytest.mark.usefixtures("receiver")
+def test_cx_04_what_a_receiver_says_to_a_session_holds_for_each_body() -> None:
+    def bodies() -> list[Any]:
+        found = []
+        for _ in range(3):
+            with CleanConnections():
+                found.append(run("SHOW search_path"))
+        return found
+
+    assert in_a_thread(bodies) == ["pg_catalog, public"] * 3
