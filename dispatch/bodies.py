@@ -147,16 +147,15 @@ class Bodies:
             self._settle(Settlement(claim.held, result, holding.started_at))
 
     def _set_deadlines(self, holding: Holding, job_type: JobType, begun: float) -> float:
-        """Note the body in its slot; returns its hard deadline. An async body is cancelled by its loop; a thread
-        cannot be, so the supervisor kills the process of one that is late."""
+        """Note the body in its slot; returns its hard deadline. An async body is cancelled by its loop, and has the grace
+        period to end; a thread cannot be, so the supervisor kills the process of one that is late."""
         hard = NEVER
         if job_type.timeout is not None:
             holding.soft_deadline = begun + job_type.timeout.total_seconds()
             hard = holding.soft_deadline + conf().grace.total_seconds()
         guarded = holding.claim.limited or job_type.exclusive
-        holding.slot = self.holdings.slots.start(
-            holding.claim.held.job_id, NEVER if job_type.is_async else hard, guarded
-        )
+        killed = hard + conf().grace.total_seconds() if job_type.is_async else hard
+        holding.slot = self.holdings.slots.start(holding.claim.held.job_id, killed, guarded)
         return hard
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import sys
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future, wait
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -45,6 +48,32 @@ class _OwnThread(ThreadSensitiveContext):
             executor.shutdown(wait=False)  # ends behind what a cancelled body has left there
 
 
+class _Running:
+    """An async body on its loop. It has ended when its task has: one that was cancelled may take its time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, body: Coroutine[Any, Any, Any]) -> None:
+        self.ended: Future[Any] = Future()
+        self._loop, self._body = loop, body
+        loop.call_soon_threadsafe(self._begin)
+
+    def cancel(self) -> None:
+        """From any thread."""
+        self._loop.call_soon_threadsafe(lambda: self._task.cancel())
+
+    def _begin(self) -> None:
+        self._task = self._loop.create_task(_contained(self._body))
+        self._task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[Any]) -> None:
+        self._body.close()  # of one that was cancelled before it began
+        if task.cancelled():
+            self.ended.set_exception(CancelledError())
+        elif (error := task.exception()) is not None:
+            self.ended.set_exception(error)
+        else:
+            self.ended.set_result(task.result())
+
+
 class AsyncLoop:
     """One event loop in a thread of its own, for all async handlers of a process; started on first use."""
 
@@ -52,13 +81,13 @@ class AsyncLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
 
-    def submit(self, body: Coroutine[Any, Any, Any]) -> Future[Any]:
+    def submit(self, body: Coroutine[Any, Any, Any]) -> _Running:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._loop.time = time.monotonic  # type: ignore[method-assign]
                 threading.Thread(target=self._run, args=(self._loop,), name="asyncio", daemon=True).start()
-        return asyncio.run_coroutine_threadsafe(_contained(body), self._loop)
+        return _Running(self._loop, body)
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         """For ever: a body that stops the loop, or a task of its that raises SystemExit, stops it for all."""
@@ -70,11 +99,17 @@ class AsyncLoop:
 
 
 async def _contained(body: Coroutine[Any, Any, Any]) -> Any:
+    process = os.getpid()
     async with _OwnThread():
         try:
-            return await body
-        except (SystemExit, KeyboardInterrupt) as error:
-            return _Raised(error)
+            value = await body
+        except BaseException as error:
+            _end_a_fork(process, error)
+            if isinstance(error, (SystemExit, KeyboardInterrupt)):
+                return _Raised(error)
+            raise
+        _end_a_fork(process)
+        return value
 
 
 def call(job_type: JobType, context: Context, payload: str, loop: AsyncLoop, hard: float | None) -> Any:
@@ -84,20 +119,42 @@ def call(job_type: JobType, context: Context, payload: str, loop: AsyncLoop, har
         positional = [payloads.load(payloads.decode(payload), job_type.payload_type)]
     else:
         arguments, positional = payloads.decode(payload), []
-    value = job_type.handler(context, *positional, **arguments)
+    process = os.getpid()
+    try:
+        value = job_type.handler(context, *positional, **arguments)
+    except BaseException as error:
+        _end_a_fork(process, error)
+        raise
+    _end_a_fork(process)
     if not job_type.is_async:
         return _ran(value)
-    future = loop.submit(value)
+    running = loop.submit(value)
     try:
-        value = future.result(hard)
+        value = running.ended.result(hard)
     except TimeoutError:
-        if future.done():
+        if running.ended.done():
             raise  # the body's own
-        future.cancel()
+        running.cancel()
+        wait([running.ended])  # one that does not end blocks the loop, or would run beside its next attempt
         raise TimeoutError(f"cancelled after {hard:g} s, its hard timeout") from None
     if isinstance(value, _Raised):
         raise value.error
     return _ran(value)
+
+
+def _end_a_fork(parent: int, error: BaseException | None = None) -> None:
+    """A process that a body has forked ends where the body does, as `sys.exit()` asks. What comes behind is its parent's:
+    the transaction, the session that both hold, the job's result."""
+    if os.getpid() == parent:
+        return
+    status = int(error is not None)
+    if isinstance(error, SystemExit):
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    elif error is not None:
+        logger.error("a process that a body has forked ends by an error", exc_info=error)
+    with suppress(Exception):
+        sys.stdout.flush()
+    os._exit(status)
 
 
 def _ran(value: Any) -> Any:
