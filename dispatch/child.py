@@ -41,6 +41,7 @@ def main() -> None:
     lines = _lines(_control())
     settings: dict[str, Any] = json.loads(next(lines))
     _die_with(settings.pop("supervisor"))
+    _restore_path(settings.pop("python_path"))
     slots = Slots(settings.pop("fd"), settings.pop("slots"))
     django.setup()
     _name_sessions(f"punctual worker {settings['process_id']}")
@@ -72,6 +73,13 @@ def _die_with(supervisor: int) -> None:
         os._exit(ORPHANED)
 
 
+def _restore_path(before: str | None) -> None:
+    """PYTHONPATH was for our own start: another Python that a body starts would import this one's library."""
+    os.environ.pop("PYTHONPATH", None)
+    if before is not None:
+        os.environ["PYTHONPATH"] = before
+
+
 def _die_as_usual() -> None:
     """What a body forks must end when the body tells it to."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -80,9 +88,10 @@ def _die_as_usual() -> None:
 
 def _name_sessions(name: str) -> None:
     """Let the supervisor find the sessions of our handlers, to end them after our death."""
-    for database in connections.settings.values():
-        if "postgresql" in database["ENGINE"]:
-            database["OPTIONS"] = {**database.get("OPTIONS", {}), "application_name": name}
+    for connection in connections.all():
+        if connection.vendor == "postgresql":  # the engine may have any name, as PostGIS has
+            settings = connection.settings_dict  # of this database's connections in all threads
+            settings["OPTIONS"] = {**settings["OPTIONS"], "application_name": name}
 
 
 def _spare_collector() -> None:

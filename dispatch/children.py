@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 SLOTS = 4096
 GONE_SECONDS = 10.0
 """How long to wait for a killed child's sessions to end, or a third of the lease; the living wait meanwhile."""
-_OURS = "FROM pg_stat_activity WHERE application_name = %s AND usename = current_user AND datname = ANY(%s)"
+_OURS = "FROM pg_stat_activity WHERE application_name = %s AND usename = session_user AND datname = ANY(%s)"
 _TERMINATE = f"SELECT pg_terminate_backend(pid, 500) {_OURS}"
 _BUSY = f"SELECT pid {_OURS} AND state <> 'idle'"
 
@@ -61,7 +61,8 @@ class Child:
 
     @classmethod
     def start(cls, connection: Connection, settings: ChildSettings, parent_id: int) -> Child:
-        """Register its process row, then start it: `spawn`, never fork, so that it inherits no connection or lock."""
+        """Register its process row, then start it: `spawn`, never fork, so that it inherits no connection or lock.
+        OSError when the system has no room for it: nothing is left of it then."""
         process_id = register(
             connection,
             ProcessKind.WORKER,
@@ -69,21 +70,29 @@ class Child:
             queues=settings.queues,
             types=settings.types,
         )
-        slots = Slots.create(SLOTS)
-        slots.renewed(boottime())
-        process = subprocess.Popen(
-            [sys.executable, "-m", "dispatch.child"],
-            stdin=subprocess.PIPE,
-            text=True,
-            pass_fds=[slots.fd],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)},
-        )
-        connection.execute("UPDATE jobs_process SET pid = %s WHERE id = %s", [process.pid, process_id])
+        with contextlib.ExitStack() as undo:
+            undo.callback(end, connection, [process_id])
+            slots = Slots.create(SLOTS)
+            undo.callback(slots.close)
+            slots.renewed(boottime())
+            process = subprocess.Popen(
+                # -P: nothing that lies in the working directory is imported.
+                [sys.executable, "-P", "-m", "dispatch.child"],
+                stdin=subprocess.PIPE,
+                text=True,
+                pass_fds=[slots.fd],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path)},
+            )
+            undo.callback(process.wait)
+            undo.callback(process.kill)
+            connection.execute("UPDATE jobs_process SET pid = %s WHERE id = %s", [process.pid, process_id])
+            undo.pop_all()
         child = cls(process_id, process, slots, settings)
         child._tell(
             json.dumps(
                 {
                     "supervisor": os.getpid(),
+                    "python_path": os.environ.get("PYTHONPATH"),
                     "fd": slots.fd,
                     "slots": slots.count,
                     "process_id": process_id,
@@ -186,8 +195,11 @@ def _end_sessions(connection: Connection, name: str, *, pooled: bool) -> None:
     until = time.monotonic() + min(GONE_SECONDS, conf().lease.total_seconds() / 3)
     ours = [name, databases(connection)]
     while time.monotonic() < until:
-        if not connection.execute(_BUSY if pooled else _TERMINATE, ours).fetchall():
-            return
+        with connection.transaction():
+            # Who has assumed a role may not end the sessions of his own login.
+            connection.execute("SET LOCAL ROLE NONE")
+            if not connection.execute(_BUSY if pooled else _TERMINATE, ours).fetchall():
+                return
         if pooled:
             time.sleep(0.05)
     logger.warning("sessions of a dead worker remain", extra={"application": name})

@@ -20,7 +20,7 @@ OWN = 2
 """Sessions of a child beside those of its bodies: the one that claims and the settler's."""
 _COUNT = (
     "SELECT application_name, count(*) FROM pg_stat_activity WHERE application_name = ANY(%s) "
-    "AND usename = current_user AND datname = ANY(%s) GROUP BY application_name"
+    "AND usename = session_user AND datname = ANY(%s) GROUP BY application_name"
 )
 
 
@@ -28,7 +28,7 @@ class Leaks:
     """Of a supervisor's children."""
 
     def __init__(self, threads: int) -> None:
-        databases = sum("postgresql" in each["ENGINE"] for each in connections.settings.values())
+        databases = sum(each.vendor == "postgresql" for each in connections.all())
         self.most = OWN + threads * databases
         """Of one child, but for moments in which a body has one more beside."""
         self._over: set[str] = set()

@@ -50,9 +50,13 @@ class Slots:
         else:
             with tempfile.TemporaryFile() as file:
                 fd = os.dup(file.fileno())
-        os.truncate(fd, size)
-        os.set_inheritable(fd, True)
-        return cls(fd, count)
+        try:
+            os.truncate(fd, size)
+            os.set_inheritable(fd, True)
+            return cls(fd, count)
+        except BaseException:
+            os.close(fd)
+            raise
 
     def close(self) -> None:
         self._memory.close()

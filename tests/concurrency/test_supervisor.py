@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ import pytest
 from dispatch import supervisor as module
 from dispatch.children import ChildSettings
 from dispatch.shutdown import Shutdown
-from dispatch.supervisor import START_AGAIN, Supervisor
+from dispatch.supervisor import START_AGAIN, CannotStart, Supervisor
+from jobs.clock import boottime
+from jobs.models import Process, ProcessKind
 from tests.racing import Connection
 
 pytestmark = [pytest.mark.concurrency, pytest.mark.usefixtures("transactional_db")]
@@ -39,6 +42,7 @@ def test_fk_03_without_room_for_a_process_it_goes_on_and_tries_again(
 
     monkeypatch.setattr("dispatch.children.subprocess.Popen", popen)
     monkeypatch.setattr(module, "boottime", lambda: now)
+    before = [*Path("/proc/self/fd").iterdir()]
     with caplog.at_level(logging.ERROR):
         mine._keep(connection)
         mine._keep(connection)
@@ -46,6 +50,8 @@ def test_fk_03_without_room_for_a_process_it_goes_on_and_tries_again(
         now += START_AGAIN
         mine._keep(connection)
     assert tries == 2
+    assert [*Path("/proc/self/fd").iterdir()] == before
+    assert not Process.objects.filter(kind=ProcessKind.WORKER, ended_at=None).exists()
     assert [record.message for record in caplog.records] == ["no worker can be started"] * 2
 
 
@@ -98,3 +104,33 @@ def test_db_03_children_that_are_replaced_before_they_are_ready_are_no_false_sta
         mine.children.append(child)
         mine._ended(child)
     assert mine._false_starts == module.MAX_FALSE_STARTS - 1
+
+
+def test_fk_03_those_that_run_go_on_when_another_cannot_start(mine: Supervisor) -> None:
+    """Without room for its threads, or while its files are being replaced."""
+    now = boottime()
+
+    class Running:
+        process_id, ready, alive, draining_since = 1, True, True, None
+
+        def bury(self, connection: Connection, *, crashed: bool) -> None:
+            """Nothing is held."""
+
+    class Ended(Running):
+        ready = alive = False
+
+        class process:  # noqa: N801
+            returncode = 1
+
+    running: Any = Running()
+    mine.children.append(running)
+    for _ in range(2 * module.MAX_FALSE_STARTS):
+        child: Any = Ended()
+        mine.children.append(child)
+        mine._ended(child)
+        assert mine._start_at >= now + START_AGAIN
+    mine.children.remove(running)
+    child = Ended()
+    mine.children.append(child)
+    with pytest.raises(CannotStart):
+        mine._ended(child)
