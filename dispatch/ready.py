@@ -1,6 +1,8 @@
-"""Before a long-running command starts: is there a migrated PostgreSQL at the other end?"""
+"""Before a long-running command starts: is there a migrated PostgreSQL at the other end, and are its streams open?"""
 
 from __future__ import annotations
+
+import os
 
 from django.core.management.base import CommandError
 from django.db import DatabaseError, connections
@@ -12,6 +14,10 @@ def require_migrated(using: str) -> None:
     if using not in connections:
         raise CommandError(
             f"there is no database {using!r} in the settings; they have {', '.join(connections)}"
+        )
+    if not connections[using].settings_dict["AUTOCOMMIT"]:
+        raise CommandError(
+            f"the database {using!r} has AUTOCOMMIT off in the settings: what atomic handlers do would never be committed"
         )
     try:
         executor = MigrationExecutor(connections[using])
@@ -27,3 +33,17 @@ def require_migrated(using: str) -> None:
         raise CommandError(
             f"the database {using!r} is not migrated; run `manage.py migrate --database {using}`"
         )
+
+
+def open_streams() -> None:
+    """Standard input, output and errors that whoever started us has closed, on nothing. Else the next file gets the number,
+    the memory that a child shares with its supervisor above all, and what a body prints is written there."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number:
+                os.dup2(nothing, number)
+                os.close(nothing)
+            os.set_inheritable(number, True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connections
 from psycopg import sql
 
 from tests.commands import Commands
@@ -80,3 +81,12 @@ def test_bx_01_an_app_whose_tasks_cannot_be_imported_is_named(
     command = commands.start("runworker", PYTHONPATH=str(tmp_path), SCHEDULER_APPS="quitter")
     assert command.wait() not in (0, None)
     assert "quitter" in command.log
+
+
+def test_a_database_that_commits_nothing_by_itself_is_refused(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(connections["default"].settings_dict, "AUTOCOMMIT", False)
+    for command in BOTH:
+        with pytest.raises(CommandError, match="has AUTOCOMMIT off"):
+            call_command(command)

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dispatch.children import ChildSettings
-from dispatch.ready import require_migrated
+from dispatch.ready import open_streams, require_migrated
 from dispatch.shutdown import Shutdown
 from dispatch.supervisor import CannotStart, Supervisor
 from jobs.conf import conf
@@ -30,6 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--database", default="default", help="alias of the database whose jobs to run")
 
     def handle(self, *args: Any, database: str, **options: Any) -> None:
+        open_streams()
         require_migrated(database)
         types = tuple(registry.names())
         queues = options["queues"] or tuple(sorted({job_type.queue for job_type in registry.types()}))
