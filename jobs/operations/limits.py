@@ -12,6 +12,8 @@ CEILINGS = (("jobs.bulk_any", 2_000_000_000), ("jobs.bulk_many", 100_000), ("job
 BULK = "jobs.bulk_job"
 TYPED = 1_000
 """From so many jobs on, or when their number is not known, the number (or the verb) is typed to confirm."""
+LONGEST = 1000
+"""Characters of an operation's query: names are spelled out in it, and windows are absolute."""
 APPROVE = "jobs.approve_operation"
 RATE = 1_000
 """Jobs a second by default."""

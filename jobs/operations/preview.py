@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from jobs import clock, scope
-from jobs.operations.limits import RATE, TYPED, ceiling_of, must_ask
+from jobs.operations.limits import LONGEST, RATE, TYPED, ceiling_of, must_ask
 from jobs.search import Query, SearchError, compile_query, find
 from jobs.search.count import Count, count
-from jobs.search.terms import WINDOWS
+from jobs.search.terms import Term, parse
 from jobs.states import CANCELLABLE, FINAL, RETRYABLE, WAITING, JobState
 
 FITTING: dict[str, frozenset[JobState]] = {
@@ -83,10 +83,12 @@ def narrowed(verb: str, line: str, now: datetime, within: scope.Scope) -> Query:
     states = fitting if asked.states is None else asked.states & fitting
     if not states:
         raise SearchError(f"None of these jobs can be changed by {verb}.", 0, len(line), _about(verb))
-    kept = [str(term) for term in asked.terms if term.name not in ("state", *WINDOWS)]
+    kept = [term for term in asked.terms if term.name != "state"]
     if not asked.named and not asked.workers and not (asked.errors and states <= FINAL):
-        kept.append(f"state:{','.join(sorted(state.value for state in states))}")
-    return compile_query(" ".join([*kept, *asked.windows]), now, scope=within, limit=1000)
+        kept.append(Term("state", tuple(sorted(state.value for state in states)), 0, 0))
+    query = replace(asked, terms=tuple(kept), states=states)
+    parse(str(query), LONGEST)  # which is what is kept, and compiled again by whoever works on it
+    return query
 
 
 def _about(verb: str) -> str:

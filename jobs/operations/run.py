@@ -21,7 +21,7 @@ from jobs.models import Backlog, Job, Kind, Operation, OperationChunk, Operation
 from jobs.models.operation import OPEN, OVER
 from jobs.operations.apply import Applied, apply, revert
 from jobs.operations.holding import release
-from jobs.operations.limits import BULK, unapproved
+from jobs.operations.limits import BULK, LONGEST, unapproved
 from jobs.search import SearchError, compile_query
 from jobs.search.guard import TooSlow
 from jobs.search.scan import scan
@@ -118,7 +118,7 @@ def _size(operation: Operation) -> int:
 
 
 def _chunk(operation: Operation, within: scope.Scope, size: int, now: datetime, using: str) -> int:
-    query = compile_query(operation.query, operation.cutoff, scope=within, limit=1000)
+    query = compile_query(operation.query, operation.cutoff, scope=within, limit=LONGEST)
     found = scan(query, operation.cursor, size, using)
     kept, late = _before_cutoff(operation, found.ids, using)
     applied = apply(operation, kept, using) if kept else Applied()

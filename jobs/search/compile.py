@@ -10,12 +10,14 @@ from fnmatch import fnmatchcase
 from typing import Any
 from uuid import UUID
 
+from django.db.models import OuterRef, Subquery
+
 from jobs import holds
 from jobs.ids import due_of
-from jobs.models import Tenant, UniqueKey
-from jobs.models.queue import Queue
+from jobs.models import Tenant
 from jobs.registry import registry
 from jobs.search import payloads, ranges, times
+from jobs.search.names import Named, id_of, look_up
 from jobs.search.payloads import Match
 from jobs.search.ranges import Range
 from jobs.search.terms import MAX_LENGTH, MAX_VALUES, WINDOWS, SearchError, Term, parse
@@ -110,13 +112,19 @@ def compile_query(
 ) -> Query:
     """What a line asks for. `scope`: ids of the tenants that exist for whoever asks; None: all. `default`: the window of
     due times when the line has none; None: yesterday until tomorrow. SearchError says what cannot be understood."""
-    terms = [_looked_up(term, scope) if not term.name else term for term in parse(text, limit)]
-    return _Compiler(terms, now, scope).query(default)
+    terms, known = look_up(parse(text, limit), scope)
+    return _Compiler(terms, known, now, scope).query(default)
 
 
 class _Compiler:
-    def __init__(self, terms: Sequence[Term], now: datetime, scope: Collection[int] | None) -> None:
-        self.terms, self.now, self.scope = list(terms), now, scope
+    def __init__(
+        self,
+        terms: Sequence[Term],
+        known: dict[str, Named],
+        now: datetime,
+        scope: Collection[int] | None,
+    ) -> None:
+        self.terms, self.known, self.now, self.scope = list(terms), known, now, scope
         self.said = {term.name: term for term in terms if not term.negated}
         self.excluded = {term.name: term for term in terms if term.negated}
         self.notes: list[str] = []
@@ -179,10 +187,7 @@ class _Compiler:
         if term := self.said.get("id"):
             found = {_id(value, term) for value in term.values}
         if term := self.said.get("key"):
-            holders = UniqueKey.objects.filter(key__in=term.values)
-            if self.scope is not None:
-                holders = holders.filter(tenant_id__in=self.scope)
-            held = set(holders.values_list("job_id", flat=True)[: MAX_VALUES + 1])
+            held = {job_id for value in term.values for job_id in self.known[value].jobs}
             if len(held) > MAX_VALUES:
                 raise SearchError(
                     f"More than {MAX_VALUES} jobs hold these keys.",
@@ -227,15 +232,17 @@ class _Compiler:
             wanted["tenant_id__in"] = sorted(self.scope)
 
     def _ids_of(self, term: Term) -> list[int]:
-        tenants = Tenant.objects.all() if self.scope is None else Tenant.objects.filter(pk__in=self.scope)
-        found = dict(tenants.filter(slug__in=term.values).values_list("slug", "id"))
-        for value in term.values:
-            if value not in found:
+        found = {value: self.known[value].tenant for value in term.values}
+        for value, tenant_id in found.items():
+            if tenant_id is None:
+                tenants = (
+                    Tenant.objects.all() if self.scope is None else Tenant.objects.filter(pk__in=self.scope)
+                )
                 near = tenants.filter(slug__istartswith=value[:3]).values_list("slug", flat=True)[:200]
                 raise SearchError(
                     f"There is no tenant “{value}”.", term.start, term.end, _near(value, list(near))
                 )
-        return sorted(found.values())
+        return sorted({tenant_id for tenant_id in found.values() if tenant_id is not None})
 
     def _states(self, finished: Window | None) -> frozenset[JobState] | None:
         states: frozenset[JobState] | None = None
@@ -294,16 +301,15 @@ class _Compiler:
         """What is held now, as lookups on entries."""
         if self._named() != "held":
             return ()
-        keys: dict[str, list[str]] = {}
-        for hold in holds.standing()[:HOLDS]:
-            keys.setdefault(hold.scope, []).append(hold.key)
+        keys: dict[str, list[Any]] = {}
+        tenant = Subquery(Tenant.objects.filter(slug=OuterRef("key")).values("id"))
+        standing = holds.standing().values_list("scope", "key", tenant)[:HOLDS]
+        for scope, key, tenant_id in standing:
+            keys.setdefault(scope, []).append(tenant_id if scope == "tenant" else key)
         if not keys:
             self.notes.append("Nothing is held now.")
         if "all" in keys:
             return None
-        if slugs := keys.pop("tenant", None):
-            ids = Tenant.objects.filter(slug__in=slugs).values_list("id", flat=True)
-            keys["tenant"] = list(ids)  # type: ignore[arg-type]
         return tuple((_HELD_BY[scope], tuple(found)) for scope, found in sorted(keys.items()))
 
 
@@ -320,49 +326,9 @@ def _read_states(term: Term) -> frozenset[JobState]:
     return frozenset(JobState(value) for value in term.values)
 
 
-def _looked_up(term: Term, scope: Collection[int] | None) -> Term:
-    """What a value without a name means: an id, or whatever bears exactly this name. More than one thing is asked back."""
-    (value,) = term.values
-    try:
-        _id(value, term)
-        return Term("id", (value,), term.start, term.end)
-    except SearchError:
-        pass
-    tenants = Tenant.objects.filter(slug=value)
-    held = UniqueKey.objects.filter(key=value)
-    if scope is not None:
-        tenants, held = tenants.filter(pk__in=scope), held.filter(tenant_id__in=scope)
-    queues = {each.queue for each in registry.types()}
-    there = {
-        "key": held.exists(),
-        "type": value in registry.names(),
-        "tenant": tenants.exists(),
-        "queue": value in queues or Queue.objects.filter(name=value).exists(),
-    }
-    found = [name for name, is_there in there.items() if is_there]
-    if found == ["type", "queue"]:
-        found = ["type"]  # a type's own queue bears its name
-    if len(found) == 1:
-        return Term(found[0], (value,), term.start, term.end)
-    written = [str(Term(name, (value,), 0, 0)) for name in found]
-    if found:
-        raise SearchError(
-            f"“{value}” names several things.", term.start, term.end, f"Write {' or '.join(written)}"
-        )
-    raise SearchError(
-        f"“{value}” is no job id, and no key, type, tenant or queue has this name.",
-        term.start,
-        term.end,
-        "For a group write group:…",
-    )
-
-
 def _id(value: str, term: Term) -> UUID:
-    try:
-        found = UUID(value.strip())
-        due_of(found)
-    except (ValueError, OverflowError):
-        raise SearchError(f"“{value[:60]}” is no job id.", term.start, term.end) from None
+    if (found := id_of(value)) is None:
+        raise SearchError(f"“{value[:60]}” is no job id.", term.start, term.end)
     return found
 
 

@@ -11,6 +11,7 @@ Terms are ANDed, commas mean "or". A value without a name is an id, or a name th
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 MAX_LENGTH = 500
@@ -116,21 +117,23 @@ def parse(text: str, limit: int = MAX_LENGTH) -> list[Term]:
         term = _term(text, place)
         if len(terms) == MAX_TERMS:
             raise SearchError(f"A search has at most {MAX_TERMS} terms.", term.start, len(text))
-        before = next(
-            (each for each in terms if term.name and (each.name, each.negated) == (term.name, term.negated)),
-            None,
-        )
-        if before:
-            merged = Term(term.name, before.values + term.values, 0, 0, term.negated)
-            raise SearchError(
-                f"{term.name}: is here a second time.",
-                term.start,
-                term.end,
-                f"For “one or the other” write {merged}",
-            )
+        refuse_second(terms, term)
         terms.append(term)
         place = _spaces(text, term.end)
     return terms
+
+
+def refuse_second(terms: Sequence[Term], term: Term) -> None:
+    """SearchError when one of this name is among them already."""
+    before = next((each for each in terms if (each.name, each.negated) == (term.name, term.negated)), None)
+    if before and term.name:
+        merged = Term(term.name, before.values + term.values, 0, 0, term.negated)
+        raise SearchError(
+            f"{term.name}: is here a second time.",
+            term.start,
+            term.end,
+            f"For “one or the other” write {merged}",
+        )
 
 
 def _term(text: str, start: int) -> Term:

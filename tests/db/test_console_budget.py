@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,6 +22,7 @@ from jobs.console import remember
 from jobs.expanding import tick_id
 from jobs.leases import register
 from jobs.models import CronDefinition, CronTick, ProcessKind, Queue, SavedView, Tenant, TenantQueueLimit
+from jobs.search.count import count
 from tests.db.test_admin_matrix import POSTED_ONLY, WRITES
 from tests.db.test_admin_permissions import addresses, path_of
 from tests.db.test_admin_permissions import rows as rows
@@ -137,3 +140,32 @@ def test_every_page_stays_in_the_budget(world: dict[str, Any], tenants: list[str
     if tenants is None:
         missing = {name for _, name, _ in addresses()} - shown - POSTED_ONLY
         assert {name for name in missing if not name.endswith(("_history", "_add", "_delete"))} == set()
+
+
+@pytest.mark.parametrize("tenants", [None, ["acme", "beta"]], ids=["of all", "of some tenants"])
+@pytest.mark.parametrize("page", ["job/", "operation/new/cancel/"])
+def test_a_search_of_names_of_every_kind_stays_in_the_budget(
+    world: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tenants: list[str] | None, page: str
+) -> None:
+    preview = sys.modules["jobs.operations.preview"]  # the package has a function of its name
+    monkeypatch.setattr(preview, "count", partial(count, cap=0))  # there are more than are counted
+    holds.hold("tenant", "acme", reason="because")
+    line = "test.noop tenant:acme -tenant:beta key:queued-acme,scheduled-acme is:held"
+    client = operator_with(*everything(), tenants=tenants)
+    sent = cost(client, f"/admin/jobs/{page}?{urlencode({'q': line})}")
+    assert sent is not None
+    assert sum('"jobs_queueentry"' in sql for sql in sent) >= 2  # it was found, and read
+    if page.startswith("operation"):  # it asks for the database's clock as well
+        sent = [sql for sql in sent if '"jobs_tenantmember"' not in sql]  # that is about who asks
+    assert len(sent) <= BUDGET, "\n".join(sql[:150] for sql in sent)
+
+
+def test_each_name_in_a_search_is_looked_up_once(world: dict[str, Any]) -> None:
+    client = operator_with(*everything(), tenants=["acme", "beta"])
+    one, many = (
+        cost(client, f"/admin/jobs/job/?{urlencode({'q': line})}")
+        for line in ("acme", "acme test.noop q3 -tenant:beta")
+    )
+    assert one is not None
+    assert many is not None
+    assert len(many) <= len(one)

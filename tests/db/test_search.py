@@ -278,6 +278,17 @@ def test_a_word_alone_is_what_bears_its_name(world: dict[str, Any]) -> None:
         asked("nothing")
 
 
+def test_words_that_mean_the_same_term_are_not_dropped(world: dict[str, Any]) -> None:
+    for line, either in (
+        ("acme beta", "tenant:acme,beta"),
+        ("tenant:acme beta", "tenant:acme,beta"),
+        ("test.noop type:test.echo", "type:test.noop,test.echo"),
+    ):
+        with pytest.raises(SearchError, match="is here a second time") as caught:
+            asked(line)
+        assert caught.value.hint == f"For “one or the other” write {either}"
+
+
 def test_a_line_spelled_out_finds_the_same(world: dict[str, Any]) -> None:
     for line in (
         "tenant:acme -state:failed due:-2d..+2d",
