@@ -196,17 +196,8 @@ class OperatorActionAdmin(ReadOnly):
 
     @admin.display(description="before and after")
     def change(self, action: OperatorAction) -> str:
-        names = sorted({*action.before, *action.after})
-        if not names:
+        if not (rows := show.changes(action.before, action.after)):
             return show.NOTHING
-        rows = [
-            (
-                show.clean(name),
-                show.clean(action.before.get(name, show.NOTHING)),
-                show.clean(action.after.get(name, show.NOTHING)),
-            )
-            for name in names
-        ]
         return format_html('<ul class="plain">{}</ul>', format_html_join("", "<li>{}: {} → {}</li>", rows))
 
 

@@ -112,7 +112,7 @@ def _server(using: str = "default") -> tuple[dict[str, Any], str]:
             ((found,),) = rows(load("console/server"), None, using)
     except DatabaseError as error:
         return {}, show.clean(str(error).strip())
-    return found, ""
+    return {**found, "now": datetime.fromisoformat(found["now"])}, ""
 
 
 @remembered(10)

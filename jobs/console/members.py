@@ -13,6 +13,7 @@ class TenantMemberAdmin(Audited):
     list_select_related = ("user", "tenant")
     search_fields = ("tenant__slug", "user__username")
     autocomplete_fields = ("tenant", "user")
+    empty = "No user is bound to a tenant. Who has no row here, and not the permission to see every tenant, sees none."
     fieldsets = (
         (
             None,

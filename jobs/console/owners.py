@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ChangeList
@@ -30,6 +30,8 @@ class Limited(Audited):
     """Its name is what jobs refer to, so it never changes."""
 
     name_field = "name"
+    deleted: ClassVar[str] = ""
+    """What it means to delete one."""
     form = SeenForm
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
@@ -51,7 +53,8 @@ class Limited(Audited):
             return HttpResponseRedirect(request.path)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        return password.ask(self, request) or super().delete_view(request, object_id, extra_context)
+        context = {"meaning": self.deleted, **(extra_context or {})}
+        return password.ask(self, request) or super().delete_view(request, object_id, context)
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm[Any], change: bool) -> None:
         if not change:
@@ -82,6 +85,7 @@ class TenantAdmin(Limited):
     list_display = ("name", "condition", "running", "waiting", "oldest", "limit", "weight", "late", "failed")
     search_fields = ("slug",)
     search_help_text = "Part of a tenant's name"
+    deleted = "It has no jobs of any kept day. Its limits go with it; whoever names it again makes it anew."
     empty = "No tenant yet. One appears with its first job; added here, it has its limits before that."
     fieldsets = (
         (
@@ -187,6 +191,9 @@ class TenantAdmin(Limited):
 class QueueAdmin(Limited):
     """Its list is of all queues that are known, not of those that have a row."""
 
+    deleted = (
+        "Its limits go and nothing else: a queue exists by being named, and its jobs run on without a limit."
+    )
     list_display = ("name", "limit")
     search_fields = ("name",)
     fieldsets = (

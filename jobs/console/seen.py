@@ -12,8 +12,8 @@ from django.forms import model_to_dict
 from django.utils.functional import cached_property
 
 from jobs import clock, undoing
+from jobs.console import show
 from jobs.console.amounts import lasting
-from jobs.console.show import visible
 from jobs.models import OperatorAction
 
 if TYPE_CHECKING:
@@ -54,18 +54,17 @@ class SeenForm(_Form):
         if now == seen:
             return
         try:
-            before = json.loads(seen)
-            changes = [
-                (name, before[name], value)
-                for name, value in json.loads(now).items()
-                if before[name] != value
-            ]
+            before, after = json.loads(seen), json.loads(now)
+            changes = show.changes(
+                *(
+                    {name: each[name] for name in after if before[name] != after[name]}
+                    for each in (before, after)
+                )
+            )
         except (ValueError, KeyError, TypeError):
             raise ValidationError("This form is broken: load it again.") from None
-        told = ", ".join(
-            f"{name.replace('_', ' ')} {_told(old)} → {_told(new)}" for name, old, new in changes
-        )
-        raise ValidationError(f"{self._who()} has changed this meanwhile: {visible(told)}. Load it again.")
+        told = ", ".join(f"{name} {old} → {new}" for name, old, new in changes)
+        raise ValidationError(f"{self._who()} has changed this meanwhile: {told}. Load it again.")
 
     def _values(self, row: Any) -> str:
         names = [name for name in self.fields if name != "seen"]
@@ -78,9 +77,5 @@ class SeenForm(_Form):
             :LATEST
         ]:
             if name in action.target and str(action.target[name]) == str(self.instance):
-                return f"{visible(action.actor_name)}, {lasting(clock.now() - action.at)} ago,"
+                return f"{show.visible(action.actor_name)}, {lasting(clock.now() - action.at)} ago,"
         return "Somebody"
-
-
-def _told(value: Any) -> str:
-    return "nothing" if value in (None, "") else str(value)

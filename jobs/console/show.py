@@ -15,6 +15,8 @@ from jobs.text import scrub
 
 _KEPT = "\n\t\u200d"  # line ends, and the joiner inside emoji
 NOTHING = "\N{EN DASH}"
+BOUNDS = ("max_running", "rate")
+"""Settings that bound nothing while they are empty."""
 
 
 def visible(text: Any) -> str:
@@ -61,7 +63,24 @@ def target(hold: Any) -> str:
 
 def link(name: str, pk: Any, text: Any) -> str:
     """A link to the admin page of one row."""
-    return format_html('<a href="{}">{}</a>', reverse(f"admin:jobs_{name}_change", args=[pk]), text)
+    return leading(reverse(f"admin:jobs_{name}_change", args=[pk]), text)
+
+
+def leading(url: str, text: Any) -> str:
+    return format_html('<a href="{}">{}</a>', url, text)
+
+
+def changes(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """What was changed, in words: name, value before, value after."""
+    names = sorted({*before, *after})
+    return [(clean(name.replace("_", " ")), _setting(name, before), _setting(name, after)) for name in names]
+
+
+def _setting(name: str, values: dict[str, Any]) -> str:
+    value = values.get(name, NOTHING)
+    if value in (None, ""):
+        return "unlimited" if name in BOUNDS else NOTHING
+    return ("yes" if value else "no") if isinstance(value, bool) else clean(value)
 
 
 def shown(value: Any) -> Any:

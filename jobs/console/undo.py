@@ -53,7 +53,7 @@ def view(admin: OperatorActionAdmin, request: HttpRequest, pk: int) -> HttpRespo
         "section": "audit",
         "action": action,
         "whose": " in ".join(f"{kind} {show.visible(name)}" for kind, name in names.items()),
-        "changes": [(name, action.after.get(name), value) for name, value in action.before.items()],
+        "changes": show.changes(action.after, action.before),
         "form": form,
     }
     return TemplateResponse(request, "jobs/undo.html", context)

@@ -140,7 +140,7 @@ def test_of_two_who_edit_the_same_limits_the_second_is_told(
     response = admin_client.post(url, mine)
     (error,) = response.context["adminform"].form.non_field_errors()
     assert error.startswith(f"{Shell().get_username()}, ")
-    assert error.endswith("has changed this meanwhile: max running nothing → 40. Load it again.")
+    assert error.endswith("has changed this meanwhile: max running unlimited → 40. Load it again.")
     row.refresh_from_db()
     assert row.max_running == 40
     again = admin_client.get(url).context["adminform"].form["seen"].value()
