@@ -15,7 +15,7 @@ from jobs.ids import due_of
 from jobs.models import Attempt, Job, OperatorAction
 from jobs.operator import COMMANDS, REVEAL
 from jobs.registry import registry
-from jobs.scope import Scope
+from jobs.scope import Scope, scope_of
 from jobs.states import CANCELLABLE, FINAL, RETRYABLE, WAITING, JobState
 from jobs.why import judge
 
@@ -76,7 +76,11 @@ def live(request: HttpRequest, job: Any) -> dict[str, Any]:
     return {
         "job": job,
         "why": _why(job),
-        "sections": [facts.asked(job), facts.place(job), *facts.commands(actions)],
+        "sections": [
+            facts.asked(job, scope_of(request.user) is None),
+            facts.place(job),
+            *facts.commands(actions),
+        ],
         "events": timeline.events(job, attempts[:ATTEMPTS], actions),
         "attempts": attempts[:ATTEMPTS],
         "attempts_older": page + 1 if len(attempts) > ATTEMPTS else None,

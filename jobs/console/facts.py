@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from django.utils import timezone
+
 from jobs.console import show
+from jobs.console.sections import named, search
 from jobs.models import OperatorAction
+from jobs.states import JobState
+
+NEAR = timedelta(days=3)
 
 
 class Section(NamedTuple):
@@ -15,17 +22,19 @@ class Section(NamedTuple):
     facts: list[tuple[str, Any]]
 
 
-def asked(job: Any) -> Section:
+def asked(job: Any, every: bool) -> Section:
+    """`every`: who asks sees all tenants, and so the pages of types and queues."""
+    kind, queue, group = (show.visible(each or "") for each in (job.job_type, job.queue, job.group))
     rows = [
         ("Id", job.pk),
-        ("Type", job.job_type),
+        ("Type", show.leading(named("jobs_job_type", job.job_type), kind) if every else kind),
         ("Tenant", show.link("tenant", job.tenant_id, show.visible(job.tenant.slug))),
-        ("Queue", job.queue),
+        ("Queue", show.leading(named("jobs_queue_one", job.queue), queue) if every else queue),
         ("Priority", job.priority),
         ("Due", job.due_at),
         ("Scheduled", job.created_at),
         ("Attempts at most", job.max_attempts),
-        ("Group", job.group),
+        ("Group", group and show.leading(search(group=job.group, due=_around(job.due_at)), group)),
         ("Cron definition", job.cron_id and show.link("crondefinition", job.cron_id, job.cron_id)),
         ("Unique key", job.unique_key),
         ("Key held for", job.unique_for),
@@ -80,7 +89,7 @@ def _ended(outcome: Any) -> Section:
         ("Ended", outcome.finished_at),
         ("Process", _process(outcome.process_id)),
         ("Error", outcome.error and show.clean(outcome.error)),
-        ("Fingerprint", outcome.error_fingerprint),
+        ("Fingerprint", _alike(outcome)),
     ]
     return Section(
         "Where it is",
@@ -103,6 +112,19 @@ def commands(actions: Iterable[OperatorAction]) -> list[Section]:
         )
         for action in actions
     ]
+
+
+def _alike(outcome: Any) -> Any:
+    """A link to the jobs that failed like this one."""
+    if (told := outcome.error_fingerprint) is None or outcome.state != JobState.FAILED:
+        return told
+    return show.leading(search(error=told, due=_around(outcome.due_at)), show.visible(told))
+
+
+def _around(due_at: datetime) -> str:
+    """Some days, in which others of its kind will be."""
+    day = timezone.localtime(due_at).date()
+    return f"{day - NEAR}..{day + NEAR}"
 
 
 def _process(process_id: int | None) -> Any:

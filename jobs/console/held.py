@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from django.conf import settings
@@ -14,12 +15,33 @@ from jobs.console.remember import remembered
 from jobs.models import Hold, HoldScope
 
 SHOWN = 5
+MOST = 500
+"""So many, the newest, are known to a page."""
 
 
 @dataclass(frozen=True)
 class Held:
-    holds: list[Any]
-    more: bool
+    every: list[Any]
+
+    @property
+    def holds(self) -> list[Any]:
+        """What the strip shows."""
+        return self.every[:SHOWN]
+
+    @property
+    def more(self) -> bool:
+        return len(self.every) > SHOWN
+
+    @cached_property
+    def targets(self) -> frozenset[tuple[str, str]]:
+        return frozenset((hold.scope, hold.key) for hold in self.every)
+
+    def stops(self, scope: str, key: str) -> bool:
+        return (HoldScope.ALL, "") in self.targets or (scope, key) in self.targets
+
+    def of(self, scope: str, key: str) -> list[Any]:
+        """Those that stop this."""
+        return [hold for hold in self.every if (hold.scope, hold.key) in ((HoldScope.ALL, ""), (scope, key))]
 
 
 @remembered(2)
@@ -28,8 +50,7 @@ def in_force(slugs: tuple[str, ...] | None = None) -> Held:
     found = for_tenants(Hold.objects.all(), slugs).filter(
         Q(until__isnull=True) | Q(until__gt=Now()), drained_at__isnull=True, since__lte=Now()
     )
-    holds = list(found[: SHOWN + 1])
-    return Held(holds[:SHOWN], len(holds) > SHOWN)
+    return Held(list(found[:MOST]))
 
 
 def for_tenants(holds: QuerySet[Hold], slugs: Collection[str] | None) -> QuerySet[Hold]:

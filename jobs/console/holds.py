@@ -21,12 +21,15 @@ from jobs.console import remember, show
 from jobs.console.audited import Audited
 from jobs.console.origin import person
 from jobs.console.page import console_page, in_zone
+from jobs.console.sections import search
 from jobs.errors import InvalidValue, UnknownTenant
-from jobs.models import Hold
+from jobs.models import Hold, HoldScope
 
 CHANGE = "jobs.change_hold"
 RECENT = timedelta(days=7)
 SHOWN = 200
+LOOKED_AT = "-7d..now"
+"""Due times of the jobs to which a hold's row leads."""
 
 
 class LiftForm(forms.Form):
@@ -139,6 +142,9 @@ def gather(request: HttpRequest) -> dict[str, Any]:
         ]
     )
     held = [hold for hold in found if hold.until is None or hold.until > now]
+    for hold in held:
+        of = {} if hold.scope == HoldScope.ALL else {hold.scope: hold.key}
+        hold.jobs_url = search(**of, **{"is": "held"}, due=LOOKED_AT)  # type: ignore[attr-defined]
     draining = [hold for hold in found if hold not in held and hold.drain and hold.drained_at is None]
     return {
         "held": held,
@@ -147,5 +153,6 @@ def gather(request: HttpRequest) -> dict[str, Any]:
         "is_cut": len(found) > SHOWN,
         "may_add": request.user.has_perm("jobs.add_hold"),
         "may_change": request.user.has_perm(CHANGE),
+        "may_search": request.user.has_perm("jobs.view_job"),
         "recent": RECENT,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -30,7 +31,7 @@ from jobs.operations.limits import APPROVE, BULK, RATE, RATES
 from jobs.operations.preview import Preview
 from jobs.search import SearchError
 from jobs.search.guard import TooSlow
-from jobs.search.terms import MAX_LENGTH
+from jobs.search.terms import MAX_LENGTH, parse
 
 EFFECTS = {
     "retry": "Failed and cancelled jobs go back to their queues and run again.",
@@ -49,6 +50,9 @@ CONTROLS = {
 HALTING = ("pause", "stop")
 """These are never kept waiting for a password."""
 PIECES = 50
+SOON = timedelta(seconds=5)
+FOUND = ("retry", "cancel")
+"""What these have changed is found by their number; a timer that was moved does not tell."""
 
 
 class OperationForm(Arguments):
@@ -198,7 +202,7 @@ class OperationAdmin(ReadOnly):
         if operation is None:
             raise Http404(f"There is no operation {object_id[:20]}.")
         request.current_app = self.admin_site.name
-        part = live_part(request, "operation", lambda _: _progress(operation))
+        part = live_part(request, "operation", lambda asked: _progress(operation, asked.user))
         if LIVE in request.GET:
             return fragment(request, part)
         return self._page(
@@ -265,11 +269,14 @@ def _preview(request: HttpRequest, verb: str, line: str) -> tuple[Preview | None
         return None, {"problem": told}
 
 
-def _progress(operation: Operation) -> dict[str, Any]:
+def _progress(operation: Operation, user: Any) -> dict[str, Any]:
     """How far it is: what changes while the page is open."""
     return {
         "operation": operation,
         "share": _share(operation),
+        "left": _left(operation),
+        "may_approve": _may_approve(operation, user),
+        "changed_url": _changed(operation),
         "skipped": sorted(operation.skipped.items(), key=lambda item: -item[1]),
         "pieces": list(operation.pieces.defer("ids", "befores").order_by("-number")[:PIECES]),
         "silent": _is_silent(operation),
@@ -306,7 +313,7 @@ def _buttons(operation: Operation, user: Any) -> list[str]:
     """What can be done to it now."""
     found = []
     if operation.state == OperationState.ASKED:
-        found = ["approve"] if user.has_perm(APPROVE) and user.pk != operation.author_id else []
+        found = ["approve"] if _may_approve(operation, user) else []
         found.append("stop")
     elif operation.state in OPEN:
         found = ["pause", "stop"]
@@ -323,6 +330,27 @@ def _share(operation: Operation) -> int | None:
     if operation.state == OperationState.DONE:
         return 100
     return min(99, 100 * operation.looked // operation.expected) if operation.expected else None
+
+
+def _may_approve(operation: Operation, user: Any) -> bool:
+    return bool(user.has_perm(APPROVE) and user.pk != operation.author_id)
+
+
+def _left(operation: Operation) -> timedelta | None:
+    """How long it goes on at its pace, where that is known and worth telling."""
+    if operation.state not in OPEN or operation.expected is None:
+        return None
+    left = timedelta(seconds=(operation.expected - operation.looked) / operation.rate)
+    return left if left > SOON else None
+
+
+def _changed(operation: Operation) -> str:
+    """The search that finds its jobs, those that are where it put them; empty: there is none, or none so short."""
+    kept = [str(term) for term in parse(operation.query, len(operation.query)) if term.name in ("due", "id")]
+    line = " ".join([f"action:{operation.action_id}", *kept])
+    if not operation.changed or operation.verb not in FOUND or len(line) > MAX_LENGTH:
+        return ""
+    return f"{reverse('admin:jobs_job_changelist')}?{urlencode({'q': line})}"
 
 
 def _is_silent(operation: Operation) -> bool:

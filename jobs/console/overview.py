@@ -174,6 +174,7 @@ def _problems(
     yield from _of_processes(head)
     yield from _of_numbers(head.pulse, told, ahead)
     yield from _of_queues(head.queues)
+    yield from _of_held(head.queues)
     yield from _of_types(head.pulse)
     yield from _of_days()
     for tenant in head.pulse.full[:3]:
@@ -260,6 +261,15 @@ def _of_queues(lines: Sequence[QueueLine]) -> Iterator[Problem]:
             address("jobs_queue_changelist"),
             "queues",
         )
+
+
+def _of_held(lines: Sequence[QueueLine]) -> Iterator[Problem]:
+    """A hold that was forgotten."""
+    waits = [line.wait for line in lines if line.wait and line.waits_long and line.is_held]
+    if waits:
+        queues = many(len(waits), "held queue has", "held queues have")
+        told = f"{queues} jobs due, the oldest for {lasting(max(waits))}."
+        yield Problem("warning", told, address("jobs_hold_changelist"), "holds")
 
 
 def _of_types(now: Pulse) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from django.http import HttpRequest
 
 from jobs.console import course
 from jobs.console.amounts import Count
+from jobs.console.held import in_force
 from jobs.console.reading import rows
 from jobs.console.remember import remembered
 from jobs.console.sections import hold_url
@@ -36,6 +37,7 @@ class QueueLine:
     next_at: datetime | None
     workers: int
     now: datetime
+    is_held: bool
 
     @property
     def wait(self) -> timedelta | None:
@@ -44,6 +46,11 @@ class QueueLine:
 
     @property
     def is_late(self) -> bool:
+        """Longer than it should; what is held waits on purpose."""
+        return not self.is_held and self.waits_long
+
+    @property
+    def waits_long(self) -> bool:
         return self.wait is not None and self.wait > LATE
 
     @property
@@ -59,6 +66,8 @@ class QueueLine:
         """In one word, the worst first."""
         if self.is_unserved:
             return "no worker"
+        if self.is_held:
+            return "held"
         if self.is_late:
             return "late"
         if self.is_full and self.waiting:
@@ -71,6 +80,7 @@ class QueueLine:
 @remembered(3)
 def queue_lines(using: str = "default", *, after: str = "", name: str | None = None) -> list[QueueLine]:
     """In the order of their names, from `after` on, one more than a page of them; or the one called `name`."""
+    held = in_force(None)
     known = sorted({each.queue for each in registry.types()} | ({name} if name else set()))
     found = rows(
         load("console/queues"),
@@ -81,6 +91,7 @@ def queue_lines(using: str = "default", *, after: str = "", name: str | None = N
         QueueLine(
             name=queue, pk=pk, max_running=limit, running=running, running_since=since, waiting=Count(due, CAP),
             oldest=oldest, later=Count(later, CAP), next_at=next_at, workers=workers, now=now,
+            is_held=held.stops("queue", queue),
         )
         for queue, pk, limit, running, since, due, oldest, later, next_at, workers, now in found
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from jobs import clock, rollups
 from jobs.console import course, sections
-from jobs.console.held import in_force
+from jobs.console.held import Held, in_force
 from jobs.models import RateBucket, Tenant, TenantQueueLimit
 from jobs.models.rollup import Kind
 from jobs.scope import slugs_of
@@ -26,12 +26,15 @@ class Fare:
 
     standing: rollups.Standing
     past: course.Past
+    is_held: bool
     limit: int | None
     until: datetime | None
     """The end of a temporary limit."""
 
     @property
     def condition(self) -> str:
+        if self.is_held:
+            return "held"
         if self.limit is not None and self.standing.running >= self.limit:
             return "at its limit"
         return "working" if self.standing.running or self.standing.waiting else "idle"
@@ -48,19 +51,23 @@ class TenantList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        found = fares(self.result_list)
+        slugs = slugs_of(request.user)
+        found = fares(self.result_list, in_force(None if slugs is None else tuple(slugs)))
         for tenant in self.result_list:
             tenant.fare = found[tenant.slug]
 
 
-def fares(tenants: Sequence[Any]) -> dict[str, Fare]:
+def fares(tenants: Sequence[Any], held: Held) -> dict[str, Fare]:
     names = tuple(tenant.slug for tenant in tenants)
     now = clock.now()
     standings = rollups.backlog(Kind.TENANT, names=names)
     past = course.pasts(Kind.TENANT, names)
     return {
         tenant.slug: Fare(
-            standings.get(tenant.slug, rollups.Standing(tenant.slug)), past[tenant.slug], *limit(tenant, now)
+            standings.get(tenant.slug, rollups.Standing(tenant.slug)),
+            past[tenant.slug],
+            held.stops("tenant", tenant.slug),
+            *limit(tenant, now),
         )
         for tenant in tenants
     }
@@ -82,23 +89,19 @@ def gather(request: HttpRequest, tenant: Tenant) -> dict[str, Any]:
     standing = rollups.backlog(Kind.TENANT, names=[tenant.slug]).get(
         tenant.slug, rollups.Standing(tenant.slug)
     )
-    most, until = limit(tenant, now)
+    stopped = in_force(None if slugs is None else tuple(slugs)).of("tenant", tenant.slug)
     return {
         "tenant": tenant,
-        "fare": Fare(standing, course.Past(told.total), most, until),
+        "fare": Fare(standing, course.Past(told.total), bool(stopped), *limit(tenant, now)),
         "course": told,
         "everyone": everyone,
         "spans": list(course.SPANS),
         "flow": told.flow(),
         "lateness": told.lateness(),
-        "ends_at": until,
+        "ends_at": limit(tenant, now)[1],
         "bucket": _bucket(tenant, now),
         "queue_limits": list(TenantQueueLimit.objects.filter(tenant=tenant)[:SHOWN]),
-        "holds": [
-            each
-            for each in in_force(None if slugs is None else tuple(slugs)).holds
-            if each.scope == "all" or (each.scope, each.key) == ("tenant", tenant.slug)
-        ],
+        "holds": stopped[:SHOWN],
         "search": sections.search(tenant=tenant.slug),
         "hold_url": sections.hold_url("tenant", tenant.slug),
         "may_hold": request.user.has_perm("jobs.add_hold"),

@@ -15,6 +15,7 @@ from jobs import clock
 from jobs.conf import conf
 from jobs.console import course
 from jobs.console.amounts import Count, lasting
+from jobs.console.held import in_force
 from jobs.console.reading import rows
 from jobs.console.remember import remembered
 from jobs.console.sections import hold_url
@@ -35,6 +36,7 @@ class TypeLine:
     known: JobType | None
     parked: Count
     workers: int
+    is_held: bool
 
     @property
     def queue(self) -> str | None:
@@ -51,6 +53,8 @@ class TypeLine:
             return "parked"
         if self.known is None:
             return "not in this code"
+        if self.is_held:
+            return "held"
         return "served" if self.workers else "no worker"
 
 
@@ -62,10 +66,13 @@ def type_lines(using: str = "default") -> list[TypeLine]:
         for name, parked, workers in rows(load("console/types"), {"cap": CAP, "names": NAMES}, using)
     }
     names = sorted(set(found) | set(registry.names()))
-    return [
-        TypeLine(name, registry.get(name), Count(found.get(name, (0, 0))[0], CAP), found.get(name, (0, 0))[1])
-        for name in names
-    ]
+    held = in_force(None)
+    lines = []
+    for name in names:
+        parked, workers = found.get(name, (0, 0))
+        is_held = held.stops("type", name)
+        lines.append(TypeLine(name, registry.get(name), Count(parked, CAP), workers, is_held))
+    return lines
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from jobs.models import Hold, OperatorAction, Tenant
+from jobs.console import remember
+from jobs.leases import register
+from jobs.models import Hold, OperatorAction, ProcessKind, Tenant
+from jobs.registry import registry
 from tests.db.test_admin_tools import VIEW, operator_with
-from tests.factories import Connection
+from tests.factories import Connection, come_due, schedule
 
-HOLDS = "/admin/jobs/hold/"
+BASE = "/admin/jobs/"
+HOLDS = f"{BASE}hold/"
 HELD = {"scope": "tenant", "key": "acme", "reason": "unpaid", "until_0": "", "until_1": ""}
 
 
@@ -93,6 +98,51 @@ def test_holds_are_told_apart_by_what_they_do_now(boss: Client) -> None:
     assert [each.pk for each in page.context["held"]] == [held.pk]
     assert [each.pk for each in page.context["over"]] == [over.pk]
     assert "Nothing is held." in boss.get(HOLDS, follow=True).text or page.context["held"]
+
+
+def test_what_is_held_says_so_where_it_is_listed(boss: Client, connection: Connection) -> None:
+    schedule(queue="mail", tenant="acme")
+    register(connection, ProcessKind.WORKER, queues=["mail"], types=registry.names())
+    pages = (
+        f"{BASE}queue/", f"{BASE}queue/one/?name=mail", f"{BASE}tenant/",
+        f"{BASE}tenant/{Tenant.objects.get(slug='acme').pk}/change/", f"{BASE}job/types/", f"{BASE}job/types/one/?name=test.noop",
+    )  # fmt: skip
+    badge = 'state-held">held'
+    assert not any(badge in boss.get(page).text for page in pages)
+    for n in range(7):  # more than the strip shows
+        for scope, key in (("queue", "mail"), ("tenant", "acme"), ("type", "test.noop"), ("queue", f"q{n}")):
+            Hold.objects.create(scope=scope, key=key)
+    remember.forget()
+    assert [page for page in pages if badge not in boss.get(page).text] == []
+
+
+def test_a_queue_that_waits_because_it_is_held_is_no_alarm(boss: Client, connection: Connection) -> None:
+    register(connection, ProcessKind.DISPATCHER)
+    register(connection, ProcessKind.WORKER, queues=["mail"], types=registry.names())
+    schedule(queue="mail")
+    come_due(connection)
+    connection.execute("UPDATE jobs_queueentry SET run_at = now() - interval '5 min'")
+    assert "Queue mail is late" in boss.get(BASE).text
+    Hold.objects.create(scope="queue", key="mail")
+    remember.forget()
+    page = boss.get(BASE).text
+    assert "Queue mail is late" not in page
+    assert "1 held queue has jobs due, the oldest for 5 min" in page
+
+
+def test_a_hold_leads_to_the_jobs_that_it_stops(boss: Client, connection: Connection) -> None:
+    held, other = (schedule(queue=queue, tenant="acme") for queue in ("red & blue", "other"))
+    for scope, key, found in (
+        ("queue", "red & blue", [held]),
+        ("tenant", "acme", [other, held]),
+        ("all", "", [other, held]),
+    ):
+        made = Hold.objects.create(scope=scope, key=key)
+        (row,) = boss.get(HOLDS).context["held"]
+        assert row.jobs_url in unescape(boss.get(HOLDS).text)
+        page = boss.get(row.jobs_url)
+        assert {job.pk for job in page.context["cl"].result_list} == {job.pk for job in found}
+        made.delete()
 
 
 def test_who_may_only_look_cannot_lift_and_the_attempt_is_recorded(connection: Connection) -> None:

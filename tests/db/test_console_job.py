@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -94,3 +96,18 @@ def test_the_part_that_refreshes_has_no_buttons(boss: Client, connection: Connec
     assert "<form" not in part.text
     assert "<html" not in part.text
     assert str(job.pk) in part.text
+
+
+@pytest.mark.parametrize("tenants", [None, ["acme"]])
+def test_a_job_leads_to_those_of_its_kind(connection: Connection, tenants: list[str] | None) -> None:
+    job = job_in(JobState.FAILED, connection, tenant="acme", group="spring & autumn")
+    client = operator_with(*VIEW, tenants=tenants)
+    page = client.get(page_of(job)).text
+    links = [unescape(link) for link in re.findall(r'<dd><a href="([^"]+)"', page)]
+    found = [link for link in links if "/job/?q=" in link]
+    assert len(found) == 2  # of its group, and of its error
+    for link in found:
+        assert [each.pk for each in client.get(link).context["cl"].result_list] == [job.pk]
+    pages = [link for link in links if "one/?name=test.noop" in link]
+    assert len(pages) == (2 if tenants is None else 0)
+    assert all(client.get(link).status_code == 200 for link in pages)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
 from jobs import holds, operations, search
+from jobs.console.amounts import lasting
 from jobs.models import Hold, Operation, OperatorAction
 from jobs.operations import OperationRefused
 from jobs.operations.holding import target_of
@@ -120,3 +123,17 @@ def test_the_console_offers_it(boss: User, here: Connection) -> None:
     assert f"hold {operation.hold_id}" in client.get(f"/admin/jobs/operation/{operation.pk}/change/").text
     client.post(new, {"q": LINE, "reason": "why", "rate": "10"})
     assert Operation.objects.order_by("-id")[0].hold_id is None
+
+
+def test_its_page_says_how_long_it_goes_on_and_leads_to_what_it_has_changed(
+    boss: User, here: Connection
+) -> None:
+    many(600, group="g")
+    operation = finish_off(operations.submit(boss, "cancel", LINE, "recalled", rate=20), steps=1)
+    done, left = operation.changed, 600 - operation.changed
+    page = client_of(boss).get(f"/admin/jobs/operation/{operation.pk}/change/").text
+    assert f"{lasting(left / 20)} to go at this pace" in page
+    (url,) = re.findall(r'href="([^"]+)">find them', page)
+    list_of = client_of(boss).get(unescape(url)).context["cl"]
+    assert {job.state for job in list_of.result_list} == {"cancelled"}
+    assert len(list_of.result_list) == min(done, 50)
