@@ -60,10 +60,10 @@ def maria(transactional_db: None) -> User:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A page has much to be looked at."""
+    """A page has much to be looked at. What is interrupted by its limit ends the browser for all tests after it."""
     for item in items:
         if item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.timeout(400))
+            item.add_marker(pytest.mark.timeout(1200))
 
 
 @pytest.fixture(autouse=True)

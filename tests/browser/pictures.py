@@ -46,7 +46,7 @@ def main() -> int:
         "worksteal",
         "-m",
         "browser",
-        "tests/browser/test_pages.py",
+        *(f"tests/browser/test_{name}.py" for name in ("pages", "asking", "safety")),
     ]
     failed = subprocess.run(tests, cwd=ROOT, env={**os.environ, "SCREENSHOTS": str(folder)}).returncode
     if asked.docs and not failed:
