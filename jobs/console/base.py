@@ -13,7 +13,7 @@ from django.urls import URLPattern
 from django.utils.text import capfirst
 
 from jobs.console.page import in_zone
-from jobs.console.widgets import SplitMoment
+from jobs.console.widgets import Choice, SplitMoment
 from jobs.models import Tenant
 from jobs.scope import scope_of
 
@@ -87,6 +87,8 @@ class Page(ModelAdmin):
         seen = scope_of(request.user)
         if db_field.related_model is Tenant and seen is not None:
             kwargs["queryset"] = Tenant.objects.filter(pk__in=seen)
+        if db_field.name in self.autocomplete_fields:
+            kwargs["widget"] = Choice(db_field, self.admin_site)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def _is_open(self, request: HttpRequest) -> bool:

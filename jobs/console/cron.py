@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from jobs.console import cron_commands, cron_preview, redact, sections, show, ticks
 from jobs.console.audited import Audited
-from jobs.console.cron_form import CronForm, TenantChoice
+from jobs.console.cron_form import CronForm
 from jobs.console.cron_preview import fires
 from jobs.console.page import LIVE, console_page, fragment, in_zone
 from jobs.declared import overridden
@@ -85,10 +85,6 @@ class CronDefinitionAdmin(Audited):
                 for title, options in sets
             ]
         return sets
-
-    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        kwargs["widget"] = TenantChoice(db_field, self.admin_site)
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """The tenant is chosen here, and neither edited nor deleted."""

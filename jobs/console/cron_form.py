@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
-from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.exceptions import ValidationError
 from django.forms.fields import InvalidJSONInput
 from django.utils import timezone
@@ -69,17 +68,6 @@ class PayloadField(forms.JSONField):
         except RecursionError:
             return InvalidJSONInput(data)
         return found
-
-
-class TenantChoice(AutocompleteSelect):
-    """With words in it while nothing is chosen: they are its name for who cannot see it."""
-
-    def optgroups(self, name: str, value: Any, attrs: Any = None) -> Any:
-        """What is no number chooses nobody: the form says so, and is shown again."""
-        return super().optgroups(name, [each for each in value if str(each).isdecimal()], attrs)
-
-    def build_attrs(self, base_attrs: Any, extra_attrs: Any = None) -> Any:
-        return super().build_attrs(base_attrs, extra_attrs) | {"data-placeholder": "Choose a tenant"}
 
 
 class CronForm(_Form):

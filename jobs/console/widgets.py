@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.admin.widgets import AdminSplitDateTime
+from django.contrib.admin.widgets import AdminSplitDateTime, AutocompleteSelect
 
 
 class SplitMoment(AdminSplitDateTime):
@@ -15,3 +15,15 @@ class SplitMoment(AdminSplitDateTime):
         for part, label in zip(context["widget"]["subwidgets"], ("Date", "Time"), strict=True):
             part["attrs"]["aria-label"] = label
         return context
+
+
+class Choice(AutocompleteSelect):
+    """With words in it while nothing is chosen: they are its name for who cannot see it."""
+
+    def optgroups(self, name: str, value: Any, attrs: Any = None) -> Any:
+        """What is no number chooses nobody: the form says so, and is shown again."""
+        return super().optgroups(name, [each for each in value if str(each).isdecimal()], attrs)
+
+    def build_attrs(self, base_attrs: Any, extra_attrs: Any = None) -> Any:
+        told = f"Choose a {self.field.name}"
+        return super().build_attrs(base_attrs, extra_attrs) | {"data-placeholder": told}
