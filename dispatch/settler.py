@@ -124,6 +124,9 @@ class Settler:
             except psycopg.errors.LockNotAvailable:
                 self._step_aside(batch)
                 return
+            except db.BROKEN as error:
+                self._divide(batch, error)
+                return
             except db.INFRASTRUCTURE as error:
                 logger.warning("results wait", extra={"results": len(batch), "error": str(error).strip()})
                 self._close()

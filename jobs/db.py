@@ -19,6 +19,8 @@ from jobs.session import Session
 
 INFRASTRUCTURE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.InternalError)
 """Errors that say something of the server (gone, full, read-only, out of time), nothing of what was asked of it."""
+BROKEN = (psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted, psycopg.errors.InternalError_)
+"""Errors of class XX, though they are among those: of one page or row as likely as of all, so others are tried without it."""
 LOCK_SHARE = 1 / 6
 """Of its patience a session waits for a lock: the server says which statement it was, and the session lives on."""
 _NEVER = 1 << 31

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import psycopg
 
-from jobs.db import INFRASTRUCTURE
+from jobs.db import BROKEN, INFRASTRUCTURE
 from jobs.ids import day_of_id
 from jobs.leases.claim import SUSPECT
 from jobs.leases.settle import Settled, settle
@@ -91,9 +91,9 @@ def _settle_each(connection: Connection, batch: list[Settlement]) -> Settled:
             return settle(connection, batch)
     except psycopg.errors.LockNotAvailable:
         return _settle_by_day(connection, batch)
-    except INFRASTRUCTURE:
-        raise
     except psycopg.Error as error:
+        if isinstance(error, INFRASTRUCTURE) and not isinstance(error, BROKEN):
+            raise
         if len(batch) == 1:
             told = {"job": str(batch[0].held.job_id), "error": " ".join(str(error).split())}
             logger.error("a lost claim cannot be given back: run checkjobs", extra=told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -110,6 +111,39 @@ def test_an_error_that_cannot_be_written_is_a_failure_all_the_same(
     attempt = Attempt.objects.get(job_id=mine[0].held.job_id)
     assert attempt.error_class.startswith("psycopg")
     assert_sound()
+
+
+def test_a_page_that_is_broken_holds_up_no_result_but_its_own(
+    connection: Connection, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's error says which: class XX, which psycopg sorts with those of a server that is gone."""
+    monkeypatch.setattr(late, "WAIT", (0.05, 0.1))
+    mine = claims(connection, 20)
+    with broken_page(connection, mine[7]):
+        bench.put(mine, Completed())
+        bench.written(19)
+        assert not Outcome.objects.filter(job_id=mine[7].held.job_id).exists()
+    bench.settler.finish()
+    assert Outcome.objects.filter(state="completed").count() == 20
+    assert_sound()
+
+
+@contextmanager
+def broken_page(connection: Connection, claim: Claim) -> Iterator[None]:
+    """While it lasts this job's outcome cannot be written."""
+    table = f'"{leaf("jobs_outcome", day_of(claim.held.due_at))}"'
+    connection.execute(
+        "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "RAISE 'invalid page in block 7' USING ERRCODE = 'XX001'; END $$"
+    )
+    connection.execute(
+        f"CREATE TRIGGER broken BEFORE INSERT ON {table} FOR EACH ROW "
+        f"WHEN (NEW.job_id = '{claim.held.job_id}') EXECUTE FUNCTION broken()"
+    )
+    try:
+        yield
+    finally:
+        connection.execute("DROP FUNCTION broken CASCADE")
 
 
 @pytest.fixture
