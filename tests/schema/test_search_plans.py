@@ -22,6 +22,9 @@ from tests.schema.test_query_plans import AHEAD, BACK, _fill
 
 pytestmark = pytest.mark.usefixtures("transactional_db")
 
+TWO_DAYS = 15_000
+"""The rows of today and yesterday, which are the fullest."""
+
 LINES: dict[str, tuple[str, int]] = {
     # line: an index that it rides on, most rows that it may read for a page of 51
     "due:-3d..now": ("jobs_job__.*_pkey", 100),
@@ -39,10 +42,13 @@ LINES: dict[str, tuple[str, int]] = {
     "state:scheduled due:now..+5d": ("jobs_timer__.*_pkey", 200),
     "state:queued due:-2h..now": ("jobs_queueentry_pkey", 6000),
     "attempt:>0 state:failed due:-15d..now": ("jobs_outcome__.*state_due_at_job_id_idx", 300),
-    "late:>1h state:failed due:-1d..now": ("jobs_(outcome|job)__.*", 6000),  # none is: it may read two days
+    "late:>1h state:failed due:-1d..now": ("jobs_(outcome|job)__.*", TWO_DAYS),  # none is: it may read them
     "ran:>1h state:failed due:-3d..now": ("jobs_outcome__.*", 3000),
     "type:test.echo payload.value:17 due:-15d..now": ("jobs_job__.*(job_type_due_at_idx|pkey)", 900),
-    "type:test.echo payload.value:17 state:failed due:-1d..now": ("jobs_(outcome|job)__.*", 6000),  # as above
+    "type:test.echo payload.value:17 state:failed due:-1d..now": (
+        "jobs_(outcome|job)__.*",
+        TWO_DAYS,
+    ),  # as above
     "run:now..+2h": ("jobs_timer__.*_pkey", 6000),
     "is:stuck due:-3d..now": ("jobs_queueentry_.*", 6000),
     "finished:-1h..now state:failed due:-15d..now": ("jobs_outcome__.*finished_at_idx.*", 6000),
