@@ -76,7 +76,7 @@ def test_dx_03_no_table_takes_a_time_that_no_datetime_holds(
 ) -> None:
     """Each column of each table that is not partitioned; of those a CHECK on the id sees to it."""
     if (kind, value) == ("interval", "infinity") and here.info.server_version < 170000:
-        pytest.skip("intervals are finite before PostgreSQL 17")
+        value = "178000000 years"  # all are finite before PostgreSQL 17
     columns = here.execute(
         "SELECT table_name, column_name FROM information_schema.columns JOIN pg_class ON relname = table_name "
         "WHERE starts_with(table_name, 'jobs_') AND relkind = 'r' AND NOT relispartition AND data_type = %s",
