@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from jobs.console import remember
 from tests.browser.shop import alone
 from tests.browser.traffic import Traffic
 from tests.browser.visit import Visit
+from tests.browser.world import World, build
+from tests.factories import Connection
 
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 ARGS = [
@@ -57,6 +60,14 @@ def maria(transactional_db: None) -> User:
     """An operator who may do everything."""
     User.objects.all().delete()  # an emptied database still has them
     return User.objects.create_superuser("maria", password="x")
+
+
+@pytest.fixture
+def world(connection: Connection, maria: User) -> Iterator[World]:
+    """Some of everything; pages that need more say so."""
+    remember.forget()
+    yield build(connection, maria, rich=False)
+    remember.forget()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

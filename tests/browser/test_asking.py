@@ -11,21 +11,14 @@ import pytest
 from django.contrib.auth.models import User
 
 from jobs import operations
-from jobs.console import places, remember
+from jobs.console import places
 from jobs.models import Operation, Queue, Tenant
 from tests.browser.test_pages import judged
 from tests.browser.visit import Visit
-from tests.browser.world import World, build, under_way
+from tests.browser.world import World, under_way
 from tests.factories import Connection
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shop")]
-
-
-@pytest.fixture
-def world(connection: Connection, maria: User) -> Iterator[World]:
-    remember.forget()
-    yield build(connection, maria, rich=False)
-    remember.forget()
 
 
 See = Callable[..., None]

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
-from django.contrib.auth.models import User
 
-from jobs.console import remember
 from jobs.models import Hold, Operation, Tenant
 from tests.browser.visit import Visit
-from tests.browser.world import World, build
-from tests.factories import Connection
+from tests.browser.world import World
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("shop")]
-
-
-@pytest.fixture
-def world(connection: Connection, maria: User) -> Iterator[World]:
-    remember.forget()
-    yield build(connection, maria, rich=False)
-    remember.forget()
 
 
 def test_2_why_has_this_job_not_run(plain: Visit, world: World) -> None:
