@@ -20,6 +20,7 @@ from typing import Any
 import django
 from django.db import connections
 
+from dispatch import forks
 from dispatch.slots import Slots
 from jobs.clock import boottime
 from jobs.conf import conf
@@ -52,7 +53,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGHUP):  # they go to the whole group: the supervisor decides
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda number, frame: worker.drain())
-    os.register_at_fork(after_in_child=_die_as_usual)
+    forks.die_as_usual()
     threading.Thread(target=_obey, args=(worker, lines), name="supervisor", daemon=True).start()
     threading.Thread(target=_guard, args=(slots,), name="guard", daemon=True).start()
     _spare_collector()
@@ -78,12 +79,6 @@ def _restore_path(before: str | None) -> None:
     os.environ.pop("PYTHONPATH", None)
     if before is not None:
         os.environ["PYTHONPATH"] = before
-
-
-def _die_as_usual() -> None:
-    """What a body forks must end when the body tells it to."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
 
 
 def _name_sessions(name: str) -> None:

@@ -285,6 +285,21 @@ def forks(context: Context, count: int) -> int:
         return sum(pool.map(abs, range(-count, 0)))
 
 
+@job_type("test.terminates", max_attempts=1)
+def terminates(context: Context, count: int) -> list[int | None]:
+    """Ends processes that it has only just forked."""
+    processes = [
+        multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,)) for _ in range(count)
+    ]
+    for process in processes:
+        process.start()
+        process.terminate()
+    for process in processes:
+        process.join(10)
+        process.kill()
+    return [process.exitcode for process in processes]
+
+
 @job_type("test.verbose", max_attempts=1)
 def verbose(context: Context, size: int, frames: int) -> None:
     """Fails with a long message from far down."""

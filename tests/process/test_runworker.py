@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -255,6 +256,12 @@ def test_fk_01_a_body_may_fork(worker: Command) -> None:
     outcomes = [run("test.forks", {"count": 3}) for _ in range(3)]
     assert [(each.state, each.result) for each in outcomes] == [("completed", 6)] * 3
     assert run("test.queries").state == "completed"
+
+
+def test_fk_01_a_body_ends_a_process_that_it_has_only_just_forked(worker: Command) -> None:
+    """`Pool` ends its own so, and waits for them."""
+    outcome = run("test.terminates", {"count": 5})
+    assert (outcome.state, outcome.result) == ("completed", [-signal.SIGTERM] * 5)
 
 
 def test_un_01_rd_01_an_unknown_type_is_parked_and_runs_when_a_worker_knows_it_and_never_fails(
