@@ -66,7 +66,9 @@ def connect(
     # Whatever the role's default: a count that a limit is judged by must see what was committed before its lock.
     connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     if not pooled:
-        connection.execute("SET default_transaction_isolation = 'read committed'")
+        # Compiling a statement takes longer than any of ours runs; of partitions without statistics the planner thinks it
+        # would pay.
+        connection.execute("SET default_transaction_isolation = 'read committed'; SET jit = off")
     connection.bound_idleness(conf().lease.total_seconds(), kept=not pooled)
     if patience is not None:
         connection.bound_locks(patience * LOCK_SHARE, kept=not pooled)

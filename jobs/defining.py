@@ -41,9 +41,9 @@ def check_rule(definition: CronDefinition, now: datetime) -> None:
     zone(definition.timezone)
     rule = definition.rule()
     after = max(now, (definition.start_at or now) - _MOMENT)
-    if definition.enabled and definition._state.adding:
-        # One that is given a cursor of its own, say by a restore, counts from there.
-        after = min(after, definition.last_slot or after)
+    if definition.enabled and (definition._state.adding or _is_moved_back(definition, after)):
+        if definition._state.adding:  # with a cursor of its own, say by a restore, it counts from there
+            after = min(after, definition.last_slot or after)
         first = rule.next(after)
         if first is None or (definition.end_at is not None and first > definition.end_at):
             field = "run_at" if definition.run_at else "end_at" if definition.end_at else "expression"
@@ -86,6 +86,15 @@ def _check_window(definition: CronDefinition) -> None:
         require_span(name, getattr(definition, name), longest)
     if definition.max_runs is not None:
         require_whole("max_runs", definition.max_runs, 2**31 - 1)
+
+
+def _is_moved_back(definition: CronDefinition, now: datetime) -> bool:
+    """To a moment that has passed. One that stands where it stood may have: it has fired."""
+    moment = definition.run_at
+    if moment is None or moment > now:
+        return False
+    stored = type(definition)._base_manager.using(definition.alias).filter(pk=definition.pk)
+    return not stored.filter(run_at=moment).exists()
 
 
 def _check_policies(definition: CronDefinition) -> None:

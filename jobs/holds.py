@@ -58,6 +58,8 @@ def lift(hold: Hold | int, *, rate: int | None = None, using: str = "default") -
     if rate is not None:
         rate = whole("rate", rate, 1)
     pk = hold.pk if isinstance(hold, Hold) else hold
+    if isinstance(pk, bool) or not isinstance(pk, int) or abs(pk) >= 2**63:
+        raise InvalidValue("hold", f"{describe(pk)} is no hold, nor the number of one")
     with transaction.atomic(using), connections[using].cursor() as cursor:
         # Nothing waits in the entries for the end of another hold than one of a type or group, or for a rate.
         cursor.execute(

@@ -2,13 +2,14 @@
 
 A job is looked for in one place after another, one statement each (each has its own snapshot), and again from the
 start while it is found nowhere: it is in motion then. READ COMMITTED is needed; a serialisation failure of a caller's
-stricter transaction is passed on. Locks are taken in id order: timer, entry, outcome.
+stricter transaction is passed on. Locks are taken in id order: timer, entry, outcome. InvalidValue for an id that is no
+UUID.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -17,7 +18,7 @@ from django.db import connections, transaction
 
 from jobs import admission, clock, keys, notify
 from jobs.conf import conf
-from jobs.errors import PlaceUnknown
+from jobs.errors import InvalidValue, PlaceUnknown, describe
 from jobs.ids import dues_of
 from jobs.newjob import moment
 from jobs.report import Report
@@ -52,7 +53,7 @@ def retry(ids: Sequence[UUID], *, using: str = "default", action_id: int | None 
     is skipped and stays ended."""
     report = Report()
     with transaction.atomic(using), connections[using].cursor() as cursor:
-        todo = sorted(set(ids))
+        todo = sorted(_checked(ids))
         free = _free_keys(cursor, todo, using, report)
         values = _values(free) | {"action_id": action_id}
         cursor.execute(load("retry"), values)
@@ -69,7 +70,7 @@ def retry(ids: Sequence[UUID], *, using: str = "default", action_id: int | None 
 def _walk(ids: Sequence[UUID], places: list[Place], using: str, more: dict[str, Any]) -> Report:
     report = Report()
     with transaction.atomic(using), connections[using].cursor() as cursor:
-        left = set(ids)
+        left = _checked(ids)
         for _ in range(TRIES):
             for place in places:
                 if left:
@@ -82,6 +83,17 @@ def _walk(ids: Sequence[UUID], places: list[Place], using: str, more: dict[str, 
             f"{len(left)} jobs exist but were found in no place, e.g. {min(left)}: run checkjobs"
         )
     return report
+
+
+def _checked(ids: Iterable[UUID | str]) -> set[UUID]:
+    return {each if isinstance(each, UUID) else _parsed(each) for each in ids}
+
+
+def _parsed(text: object) -> UUID:
+    try:
+        return UUID(str(text))
+    except ValueError:
+        raise InvalidValue("ids", f"{describe(text)} is no id of a job") from None
 
 
 def _values(ids: Sequence[UUID]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from django.db import connections
 
 from jobs import clock
 from jobs.ids import due_of
+from jobs.models.job import Job
 from jobs.models.outcome import Outcome
 from jobs.models.process import Process
 from jobs.models.queue import Parked, QueueEntry, Waits
@@ -46,6 +47,7 @@ class Why:
 
 
 RUNNABLE = Reason("runnable", "nothing holds it: a worker with a free thread takes it", blocks=False)
+UNKNOWN = Reason("unknown", "there is no such job: it never was, or its day has been dropped")
 IN_MOTION = Reason("in_motion", "it is being moved right now: ask again")
 
 
@@ -60,7 +62,8 @@ def why(job_id: UUID, using: str = "default") -> Why:
     ):
         if (place := rows.first()) is not None:
             return judge(place, using)
-    return Why((IN_MOTION,))
+    known = Job.objects.using(using).filter(pk=job_id, due_at=due_of(job_id)).exists()
+    return Why((IN_MOTION if known else UNKNOWN,))
 
 
 def judge(place: Timer | QueueEntry | Outcome | None, using: str = "default") -> Why:

@@ -188,6 +188,12 @@ def test_cc_06_our_transactions_see_what_was_committed_before_their_locks(pooled
             assert connection.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
 
 
+def test_no_statement_of_ours_is_compiled() -> None:
+    """Debian's server does so for what seems dear, and partitions without statistics seem so: for longer than it takes."""
+    with option("options", "-c jit=on"), db.connect() as connection:
+        assert connection.execute("SHOW jit").fetchone() == ("off",)
+
+
 def test_our_sessions_assume_the_role_that_djangos_do() -> None:
     """Else the days that they make belong to a login that may be gone tomorrow."""
     with option("assume_role", "pg_monitor"), db.connect() as connection:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -7,7 +9,7 @@ import psycopg
 import pytest
 
 from jobs import verbs
-from jobs.errors import PlaceUnknown
+from jobs.errors import InvalidValue, PlaceUnknown
 from jobs.ids import new_id
 from jobs.models import Job, Outcome, QueueEntry, UniqueKey
 from jobs.report import Report
@@ -16,6 +18,19 @@ from tests.db.verbs import SITUATIONS, job_so, places, stored
 from tests.factories import schedule
 
 Connection = psycopg.Connection[Any]
+TOMORROW = datetime.now(UTC) + timedelta(days=1)
+
+
+@pytest.mark.parametrize("verb", [verbs.cancel, verbs.retry, partial(verbs.reschedule, run_at=TOMORROW)])
+def test_ids_come_as_text_too_and_what_is_none_is_refused_by_name(here: Connection, verb: Any) -> None:
+    job = job_so("queued", here)
+    with pytest.raises(InvalidValue, match=r"^ids: 'text' is no id of a job"):
+        verb([job.id, "text"])
+    with pytest.raises(InvalidValue, match=r"^ids: 'x' is no id of a job"):
+        verb("x")
+    assert job.state is JobState.QUEUED
+    report = verb([str(job.id), job.id])
+    assert report.changed + report.skipped["not ended"] == 1
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)

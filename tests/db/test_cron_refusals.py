@@ -38,6 +38,10 @@ def create(definition: CronDefinition) -> None:
     definition.save(force_insert=True)
 
 
+def save(definition: CronDefinition) -> None:
+    definition.save()
+
+
 def bulk_create(definition: CronDefinition) -> None:
     CronDefinition.objects.bulk_create([new(name="fine"), definition])
 
@@ -149,6 +153,23 @@ def test_an_edit_is_checked_too() -> None:
     definition.refresh_from_db()
     definition.job_type = "of.another.deployment"  # but not whether this process knows the type
     definition.save()
+
+
+@pytest.mark.parametrize("write", [save, CronDefinition.full_clean])
+def test_an_edit_to_a_moment_that_has_passed_is_refused(write: Callable[[CronDefinition], None]) -> None:
+    """It would never run. What has run at its moment can still be edited."""
+    moment = clock.now() + HOUR
+    definition = new(expression="", run_at=moment)
+    definition.save()
+    definition.run_at = moment - 2 * HOUR
+    with pytest.raises((CronError, ValidationError), match="is not after"):
+        write(definition)
+    CronDefinition.objects.filter(pk=definition.pk).update(run_at=definition.run_at)
+    definition.note = "fired"
+    write(definition)
+    definition.run_at = moment - 3 * HOUR
+    definition.enabled = False
+    write(definition)
 
 
 @pytest.mark.parametrize(

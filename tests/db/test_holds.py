@@ -123,6 +123,12 @@ def test_a_hold_that_is_none_cannot_be_lifted(here: Connection) -> None:
         holds.lift(5)
 
 
+@pytest.mark.parametrize("hold", ["x", None, True, 2**63])
+def test_what_is_no_hold_cannot_be_lifted(here: Connection, hold: Any) -> None:
+    with pytest.raises(InvalidValue, match=r"^hold: .* is no hold, nor the number of one"):
+        holds.lift(hold)
+
+
 # what it does to what waits
 
 

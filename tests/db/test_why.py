@@ -12,6 +12,7 @@ from django.test import Client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jobs.ids import new_id
 from jobs.leases import Claimer, end
 from jobs.models import Hold, Job, Queue, QueueEntry, RateBucket, Tenant, TenantQueueLimit
 from jobs.registry import registry
@@ -177,6 +178,14 @@ def test_a_drain_that_is_not_at_this_one_yet_is_told(here: Connection) -> None:
     Hold.objects.create(scope="queue", key="test.noop", since=now - HOUR, until=now - HOUR / 2, drain=1)
     RateBucket.objects.create(scope="hold", key=str(Hold.objects.get().pk), tokens=0, refilled_at=now + HOUR)
     assert codes(jobs[0]) == ["draining"]
+
+
+def test_a_job_that_is_none_is_not_said_to_move(here: Connection) -> None:
+    """Nobody would be told otherwise that its day was dropped."""
+    job = due(here)
+    assert why(new_id(job.due_at)).headline.code == "unknown"
+    here.execute("DELETE FROM jobs_queueentry")
+    assert why(job.pk).headline.code == "in_motion"
 
 
 def test_the_jobs_page_says_why(here: Connection, admin_client: Client) -> None:
