@@ -119,7 +119,7 @@ class Bodies:
             self._settle(Settlement(claim.held, Released(), None))
             return
         begun = boottime()
-        if begun - self.holdings.slots.renewed_at > conf().lease.total_seconds():
+        if self.holdings.slots.lease_left(begun) < 0:
             # We were frozen, or cut off: it is another's by now, or will be. Nobody who is under a limit runs in vain.
             self._settle(Settlement(claim.held, Released(), None))
             return

@@ -23,7 +23,6 @@ from django.db import connections
 from dispatch import forks
 from dispatch.slots import Slots
 from jobs.clock import boottime
-from jobs.conf import conf
 from jobs.steady import time
 
 PR_SET_PDEATHSIG = 1
@@ -129,8 +128,7 @@ def _guard(slots: Slots) -> None:
     """End, as our supervisor would end us, for a body that must not outlive the lease: he may have been stopped."""
     while True:
         time.sleep(TURN)
-        left = slots.renewed_at + conf().lease.total_seconds() - boottime()
-        if left < 2 * TURN and any(each.guarded for each in slots.started()):
+        if slots.lease_left(boottime()) < 2 * TURN and any(each.guarded for each in slots.started()):
             os._exit(BROKEN)
 
 

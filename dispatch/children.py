@@ -72,7 +72,7 @@ class Child:
         )
         with contextlib.ExitStack() as undo:
             undo.callback(end, connection, [process_id])
-            slots = Slots.create(SLOTS)
+            slots = Slots.create(SLOTS, conf().lease.total_seconds())
             undo.callback(slots.close)
             slots.renewed(boottime())
             process = subprocess.Popen(

@@ -16,7 +16,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from uuid import UUID
 
-_HEADER = struct.Struct("=ddB")
+_RENEWED, _BEAT, _LEASE, _STOPPING = 0, 8, 16, 24
+"""Where they stand in the header."""
+_SECONDS = struct.Struct("=d")
 _SLOT = struct.Struct("=B16sd")
 _HEADER_SIZE = 64
 _FREE, _STARTED, _GUARDED, _ENDED = 0, 1, 2, 3
@@ -34,8 +36,8 @@ class Started(NamedTuple):
 
 
 class Slots:
-    """`count` slots and a header: when the supervisor renewed the lease last, when the child was alive last, and
-    whether the child is to stop claiming. Times are boot times in seconds."""
+    """`count` slots and a header: when the supervisor renewed the lease last and for how many seconds, when the child was
+    alive last, and whether it is to stop claiming. Times are boot times in seconds."""
 
     def __init__(self, fd: int, count: int) -> None:
         self.fd, self.count = fd, count
@@ -43,7 +45,8 @@ class Slots:
         self._free = deque(range(count))
 
     @classmethod
-    def create(cls, count: int) -> Slots:
+    def create(cls, count: int, lease: float) -> Slots:
+        """`lease` in seconds is the supervisor's: settings that have changed since must not give a child another."""
         size = _HEADER_SIZE + count * _SLOT.size
         if hasattr(os, "memfd_create"):
             fd = os.memfd_create("punctual-slots")
@@ -53,7 +56,9 @@ class Slots:
         try:
             os.truncate(fd, size)
             os.set_inheritable(fd, True)
-            return cls(fd, count)
+            slots = cls(fd, count)
+            slots._put(_LEASE, lease)
+            return slots
         except BaseException:
             os.close(fd)
             raise
@@ -83,29 +88,32 @@ class Slots:
         self._free.append(slot)
 
     def beat(self, now: float) -> None:
-        struct.pack_into("=d", self._memory, 8, now)
+        self._put(_BEAT, now)
 
     # the supervisor writes
 
     def renewed(self, now: float) -> None:
-        struct.pack_into("=d", self._memory, 0, now)
+        self._put(_RENEWED, now)
 
     def stop_claiming(self) -> None:
-        self._memory[16] = 1
+        self._memory[_STOPPING] = 1
 
     # either reads
 
     @property
-    def renewed_at(self) -> float:
-        return float(_HEADER.unpack_from(self._memory)[0])
+    def beat_at(self) -> float:
+        return self._seconds(_BEAT)
 
     @property
-    def beat_at(self) -> float:
-        return float(_HEADER.unpack_from(self._memory)[1])
+    def lease(self) -> float:
+        return self._seconds(_LEASE)
+
+    def lease_left(self, now: float) -> float:
+        return self._seconds(_RENEWED) + self.lease - now
 
     @property
     def stopping(self) -> bool:
-        return bool(self._memory[16])
+        return bool(self._memory[_STOPPING])
 
     def started(self) -> Iterator[Started]:
         """Bodies that run; ValueError when this was closed."""
@@ -118,6 +126,12 @@ class Slots:
         for state, job_id, _ in self._records():
             if state == _ENDED:
                 yield UUID(bytes=job_id)
+
+    def _put(self, place: int, seconds: float) -> None:
+        _SECONDS.pack_into(self._memory, place, seconds)
+
+    def _seconds(self, place: int) -> float:
+        return float(_SECONDS.unpack_from(self._memory, place)[0])
 
     def _records(self) -> Iterator[tuple[int, bytes, float]]:
         """Those in use. Most of thousands are free: a supervisor that read each of them spent a seventh of a core on twenty

@@ -12,7 +12,6 @@ from dispatch.holdings import Holding, Holdings, Stop
 from dispatch.pace import AHEAD_SECONDS
 from jobs import arrays
 from jobs.clock import boottime
-from jobs.conf import conf
 from jobs.results import Cancelled, Held, Released, Result, Settlement
 
 Connection = psycopg.Connection[Any]
@@ -46,7 +45,8 @@ class Watch:
     def bodies(self) -> None:
         """Tell the late ones to stop, and all when two thirds of the lease have passed without a renewal."""
         now = boottime()
-        endangered = now - self.holdings.slots.renewed_at > conf().lease.total_seconds() * 2 / 3
+        slots = self.holdings.slots
+        endangered = slots.lease_left(now) < slots.lease / 3
         for holding in self.holdings.all():
             if holding.started_at is None:
                 continue

@@ -57,7 +57,7 @@ def lift(hold: Hold | int, *, rate: int | None = None, using: str = "default") -
     caller's transaction. InvalidValue for a rate that is none, and when it has ended already."""
     if rate is not None:
         rate = whole("rate", rate, 1)
-    pk = hold.pk if isinstance(hold, Hold) else hold
+    pk: Any = hold.pk if isinstance(hold, Hold) else hold
     if isinstance(pk, bool) or not isinstance(pk, int) or abs(pk) >= 2**63:
         raise InvalidValue("hold", f"{describe(pk)} is no hold, nor the number of one")
     with transaction.atomic(using), connections[using].cursor() as cursor:

@@ -11,7 +11,6 @@ from dispatch.bodies import Bodies
 from dispatch.holdings import Holdings
 from dispatch.slots import Slots
 from jobs.clock import DatabaseClock, boottime
-from jobs.conf import conf
 from jobs.results import Completed, Released, Settlement
 from tests.factories import claim, process, schedule
 from tests.waiting import wait_until
@@ -24,11 +23,12 @@ Connection = psycopg.Connection[Any]
 def test_le_05_who_was_frozen_beyond_its_lease_begins_nothing_that_it_held(
     connection: Connection, overdue: float, result: Completed | Released
 ) -> None:
-    """Its supervisor was frozen with it: nobody has told it that the claim is another's."""
+    """Its supervisor was frozen with it: nobody has told it that the claim is another's. The lease is the supervisor's, whatever
+    the settings say by now."""
     settled = list[Settlement]()
-    clock, slots = DatabaseClock(), Slots.create(2)
+    clock, slots = DatabaseClock(), Slots.create(2, 7.0)
     clock.read(connection)
-    slots.renewed(boottime() - conf().lease.total_seconds() - overdue)
+    slots.renewed(boottime() - slots.lease - overdue)
     holdings = Holdings(slots)
     bodies = Bodies(1, holdings, clock, "default", settled.append, lambda: None)
     bodies.put(holdings.add(claim(connection, schedule(), process(connection))))

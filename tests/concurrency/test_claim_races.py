@@ -110,7 +110,7 @@ def test_a_claim_whose_reply_was_lost_is_given_back_after_two_looks_uncounted(co
     """The process does not know that it holds the entry and renews its lease for ever: nobody else would notice. Its
     claimer goes on with the memory it had."""
     job, mine = due_job(), process(connection)
-    slots, given_back = Slots.create(1), list[Settlement]()
+    slots, given_back = Slots.create(1, 30.0), list[Settlement]()
     watch = Watch(mine, Holdings(slots), given_back.append)
     watch.reconcile(connection)  # it holds nothing: the next look for what it does not know would be far off
     claimer = Claimer("test.noop", mine, registry.names())

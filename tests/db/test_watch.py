@@ -26,7 +26,7 @@ class Watched:
 
     def __init__(self, here: Connection) -> None:
         self.here, self.process_id = here, process(here)
-        self.slots = Slots.create(8)
+        self.slots = Slots.create(8, 30.0)
         self.holdings = Holdings(self.slots)
         self.settled: list[Settlement] = []
         self.watch = Watch(self.process_id, self.holdings, self.settled.append)

@@ -124,7 +124,7 @@ def _look(recorder: Recorder, looks: Looks) -> None:
 
 def _watch(recorder: Recorder, taken: list[Claim]) -> None:
     connection: Any = recorder
-    slots = Slots.create(1)
+    slots = Slots.create(1, 30.0)
     holdings = Holdings(slots)
     for each in taken:
         holdings.add(each)

@@ -25,7 +25,7 @@ def test_le_03_an_async_body_has_the_grace_period_to_end_after_its_hard_timeout(
     assert known is not None
     held = Held(uuid4(), uuid4(), 1, job_type, 1, 20, 0)
     claim = Claim(held, 1, "acme", job_type, 0, datetime(2026, 12, 1, tzinfo=UTC), None, False, "{}")
-    slots = Slots.create(1)
+    slots = Slots.create(1, 30.0)
     holdings = Holdings(slots)
     bodies = Bodies(1, holdings, DatabaseClock(), "default", lambda settlement: None, lambda: None)
     bodies._set_deadlines(holdings.add(claim), known, 100.0)

@@ -15,7 +15,7 @@ NOW = datetime(2026, 12, 1, tzinfo=UTC)
 
 @pytest.fixture
 def holdings() -> Holdings:
-    return Holdings(Slots.create(4))
+    return Holdings(Slots.create(4, 30.0))
 
 
 def claim_of(job_id: UUID | None = None) -> Claim:
@@ -79,4 +79,4 @@ def test_a_slot_is_seen_through_another_mapping_of_the_same_memory(holdings: Hol
     assert [(each.job_id, each.deadline) for each in supervisor.started()] == [(job_id, 12.5)]
     supervisor.renewed(3.0)
     supervisor.stop_claiming()
-    assert (holdings.slots.renewed_at, holdings.slots.stopping) == (3.0, True)
+    assert (holdings.slots.lease_left(13.0), holdings.slots.stopping) == (20.0, True)

@@ -29,7 +29,7 @@ class Worker:
         self.now = 1000.0
         monkeypatch.setattr(noise, "boottime", lambda: self.now)
         self.pace = Pace()
-        self.holdings = Holdings(Slots.create(THREADS))
+        self.holdings = Holdings(Slots.create(THREADS, 30.0))
         self.noise = Noise(THREADS, self.holdings, self.pace)
         self.held: dict[int, list[Holding]] = {LOUD: [], QUIET: []}
 

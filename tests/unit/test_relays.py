@@ -20,7 +20,7 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 @dataclass
 class Bench:
-    holdings: Holdings = field(default_factory=lambda: Holdings(Slots.create(9)))
+    holdings: Holdings = field(default_factory=lambda: Holdings(Slots.create(9, 30.0)))
     settled: list[Settlement] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -28,7 +28,7 @@ class Started:
         self.clock = DatabaseClock()
         self.clock.observe(NOW)
         self.starts = Starts(self.clock, self._start)
-        self._holdings = Holdings(Slots.create(1))
+        self._holdings = Holdings(Slots.create(1, 30.0))
         self._changed = threading.Condition()
         self.holdings: list[Holding] = []
         self.late: list[timedelta] = []
