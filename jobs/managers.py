@@ -16,7 +16,7 @@ from jobs.bulk import insert_many
 from jobs.conf import conf
 from jobs.db import server_cursor
 from jobs.errors import PlaceUnknown
-from jobs.ids import IdRun, day_of_id
+from jobs.ids import EPOCH, IdRun, day_of_id
 from jobs.newjob import Frame, NewJob, Row, prepare
 from jobs.pieces import Pieces
 from jobs.querysets import JobQuerySet
@@ -173,9 +173,10 @@ class JobManager(models.Manager.from_queryset(JobQuerySet)):  # type: ignore[mis
         connection = connections[using]
         with server_cursor(using) as cursor:
             cursor.execute(load(statement), {**values, "payload": row.payload})
-            (created_at,) = cursor.fetchone()
+            (created_us,) = cursor.fetchone()  # a number: Django reads times of psycopg slowly
         field = self.model._meta.get_field("payload")
         payload = field.from_db_value(row.payload, None, connection)
+        created_at = EPOCH + timedelta(microseconds=created_us)
         job: Job = self.model(**values, payload=payload, created_at=created_at)
         job._state.adding, job._state.db, job.was_created = False, using, True
         return job

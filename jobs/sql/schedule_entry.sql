@@ -8,7 +8,7 @@ WITH job AS (
     VALUES
         (%(id)s, %(due_at)s, %(tenant_id)s, %(job_type)s, %(queue)s, %(priority)s, %(payload)s, %(group)s,
          %(max_attempts)s, %(cron_id)s, %(unique_key)s, %(unique_for)s, %(concurrency_key)s)
-    RETURNING created_at
+    RETURNING (extract(epoch FROM created_at) * 1000000)::bigint AS created_us
 ),
 entry AS (
     INSERT INTO jobs_queueentry
@@ -19,4 +19,4 @@ entry AS (
          %(priority)s, 0, %(max_attempts)s, 0, false, %(group)s, %(concurrency_key)s,
          CASE WHEN %(concurrency_key)s IS NOT NULL THEN 'key' END)
 )
-SELECT created_at FROM job
+SELECT created_us FROM job

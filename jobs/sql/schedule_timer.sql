@@ -7,7 +7,7 @@ WITH job AS (
     VALUES
         (%(id)s, %(due_at)s, %(tenant_id)s, %(job_type)s, %(queue)s, %(priority)s, %(payload)s, %(group)s,
          %(max_attempts)s, %(cron_id)s, %(unique_key)s, %(unique_for)s, %(concurrency_key)s)
-    RETURNING created_at
+    RETURNING (extract(epoch FROM created_at) * 1000000)::bigint AS created_us
 ),
 timer AS (
     INSERT INTO jobs_timer (job_id, due_at, tenant_id, queue, job_type, priority, max_attempts, "group", concurrency_key)
@@ -15,4 +15,4 @@ timer AS (
         (%(id)s, %(due_at)s, %(tenant_id)s, %(queue)s, %(job_type)s, %(priority)s, %(max_attempts)s, %(group)s,
          %(concurrency_key)s)
 )
-SELECT created_at FROM job
+SELECT created_us FROM job
