@@ -13,9 +13,9 @@ _forking = threading.local()
 
 
 def die_as_usual() -> None:
-    """From now on. SIGTERM is held back while a fork is under way: the copy would still have our handler, Python forgets
-    there what has come before the fork's end, and `multiprocessing`'s `terminate()`, which comes once, would be waited on
-    for ever."""
+    """From now on. Signals are held back while a fork is under way: the copy would still have our handler, Python forgets
+    there what has come before the fork's end, and `multiprocessing`'s `terminate()`, which comes once, would be waited
+    on for ever."""
     os.register_at_fork(before=_hold_back, after_in_parent=_let_through, after_in_child=_begin)
 
 
